@@ -199,7 +199,7 @@ impl Line {
         let durable = job.request.durable && has_cache;
         let pointers = || {
             let put = |number, page| self.places.put(place, number, page);
-            let pointers = prp::describe(pages, inside, self.places.list(place), put);
+            let pointers = prp::describe(pages, inside, || self.places.list(place), put);
             pointers.map_err(|_| BlockOutcome::Memory)
         };
         Ok(match job.request.operation {

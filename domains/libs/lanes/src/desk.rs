@@ -2,12 +2,12 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::{mem, slice};
 
 use interfaces::{BlockOutcome, BlockRequest, RpcError};
 
 use crate::job::Job;
-use crate::lane::NO_SLOT;
-use crate::room::{Calls, Held, Room, Window, gather, release};
+use crate::room::{Calls, Held, NO_RUN, Room, Window, gather, release};
 
 /// Places of jobs. A job comes into one and leaves it by [`Lanes::exchange`]; it is not moved
 /// meanwhile. The number of its place is what a device may be told: whatever that answers, a job is
@@ -20,7 +20,7 @@ pub struct Desk {
     pub(crate) free: Vec<u16>,
     /// How many jobs it has, and of which lane.
     count: usize,
-    lane: u64,
+    pub(crate) lane: u64,
     /// Places of jobs that came by the last exchange, and how many of them were looked at.
     pub(crate) new: Vec<u16>,
     seen: usize,
@@ -28,15 +28,16 @@ pub struct Desk {
     windows: VecDeque<(usize, Window)>,
     /// The window by which pages were held last.
     pub(crate) window: Option<Window>,
-    /// How jobs have ended since the last exchange, and what they held.
-    ended: Vec<Ended>,
-    holds: Vec<u64>,
+    /// Places of jobs that have ended since the last exchange.
+    ended: Vec<u16>,
     barred: Option<u16>,
 }
 
 /// A place, whose job counts as long as it is taken.
 struct Place {
     is_taken: bool,
+    /// How the job has ended, if it has: that is there until the next exchange tells so.
+    outcome: BlockOutcome,
     job: Job,
 }
 
@@ -45,15 +46,41 @@ impl Place {
     fn job(&mut self) -> Option<&mut Job> {
         self.is_taken.then_some(&mut self.job)
     }
+
+    #[inline]
+    fn put(&mut self, request: &BlockRequest, since: u64) {
+        self.is_taken = true;
+        // Each by itself: a whole job would be put together somewhere else and moved here. What a
+        // job held it has given back.
+        self.job.request = *request;
+        self.job.since = since;
+        self.job.mark = false;
+    }
+
+    /// Ends the job, if there is one; whether there was.
+    #[inline]
+    fn end(&mut self, outcome: BlockOutcome) -> bool {
+        let is_taken = mem::take(&mut self.is_taken);
+        if is_taken {
+            self.outcome = outcome;
+        }
+        is_taken
+    }
 }
 
-/// How a job has ended.
-#[derive(Clone, Copy)]
-pub(crate) struct Ended {
-    pub(crate) tag: u64,
-    pub(crate) outcome: BlockOutcome,
-    /// The slot that it named, or [`NO_SLOT`].
-    pub(crate) slot: u32,
+/// Where the requests of a batch are being put.
+pub(crate) struct Putting<'d> {
+    windows: &'d mut VecDeque<(usize, Window)>,
+    /// How many jobs are new.
+    count: usize,
+}
+
+impl Putting<'_> {
+    /// The pages of the next job, and of those behind it, are in another memory object.
+    #[cold]
+    pub(crate) fn next_window(&mut self, window: Window) {
+        self.windows.push_back((self.count, window));
+    }
 }
 
 impl Desk {
@@ -65,6 +92,7 @@ impl Desk {
         let mut all = room(places)?;
         all.resize_with(places.into(), || Place {
             is_taken: false,
+            outcome: BlockOutcome::Done,
             job: Job::NONE,
         });
         let mut free = room(places)?;
@@ -79,7 +107,6 @@ impl Desk {
             windows: room(places)?.into(),
             window: None,
             ended: room(places)?,
-            holds: room(places)?,
             barred: None,
         })
     }
@@ -89,37 +116,51 @@ impl Desk {
         !self.free.is_empty()
     }
 
-    /// Makes a request of a lane a job in a place that is free. If its pages are in another memory
-    /// object than those of the one before, it comes with the window of that.
+    /// The pages of the next job that is put, and of those behind it, are in another memory object
+    /// than those of the one before.
+    pub(crate) fn next_window(&mut self, window: Window) {
+        self.windows.push_back((self.new.len(), window));
+    }
+
+    /// Makes a request of a lane a job in a place that is free.
+    pub(crate) fn put(&mut self, lane: u64, request: &BlockRequest, since: u64) {
+        self.put_while(lane, slice::from_ref(request), since, |_, _| true);
+    }
+
+    /// Makes requests of a lane jobs, each in a place that is free, as long as there are such and
+    /// `admit` lets it; how many.
     // Inlined, as `end`, since these are much of what a request takes.
     #[inline(always)]
-    pub(crate) fn put(
+    pub(crate) fn put_while(
         &mut self,
         lane: u64,
-        window: Option<Window>,
-        request: &BlockRequest,
+        requests: &[BlockRequest],
         since: u64,
-    ) {
-        let Some(number) = self.free.pop() else {
-            return;
-        };
-        let Some(place) = self.places.get_mut(usize::from(number)) else {
-            return;
-        };
+        mut admit: impl FnMut(&BlockRequest, &mut Putting) -> bool,
+    ) -> usize {
         // Another lane is opened only when no line has a job.
         debug_assert!(self.lane == lane || self.count == 0);
         self.lane = lane;
-        self.count += 1;
-        place.is_taken = true;
-        // Each by itself: a whole job would be put together somewhere else and moved here.
-        place.job.request = *request;
-        place.job.since = since;
-        place.job.mark = false;
-        place.job.hold = None;
-        if let Some(window) = window {
-            self.windows.push_back((self.new.len(), window));
+        let before = self.new.len();
+        let mut putting = Putting {
+            windows: &mut self.windows,
+            count: before,
+        };
+        for (request, &number) in requests.iter().zip(self.free.iter().rev()) {
+            let Some(place) = self.places.get_mut(usize::from(number)) else {
+                break;
+            };
+            if !admit(request, &mut putting) {
+                break;
+            }
+            place.put(request, since);
+            self.new.push(number);
+            putting.count += 1;
         }
-        self.new.push(number);
+        let count = putting.count - before;
+        self.count += count;
+        self.free.truncate(self.free.len() - count);
+        count
     }
 
     /// Forgets which jobs were new, once all of them were looked at.
@@ -130,18 +171,33 @@ impl Desk {
         }
     }
 
-    /// Tells how jobs have ended, and whose they were, and forgets it; how many.
+    /// The jobs that have ended since the last exchange, and how. Their places are to be
+    /// [freed](Self::free_ended) then.
+    #[inline(always)]
+    pub(crate) fn ended(&self) -> impl ExactSizeIterator<Item = (&Job, BlockOutcome)> {
+        // The numbers are those of places.
+        let place = |&number: &u16| &self.places[usize::from(number)];
+        self.ended
+            .iter()
+            .map(place)
+            .map(|place| (&place.job, place.outcome))
+    }
+
+    /// The places of those are free; how many they are.
     #[inline]
-    pub(crate) fn tell_ended(&mut self, tell: impl FnOnce(u64, &[Ended])) -> usize {
+    pub(crate) fn free_ended(&mut self) -> usize {
         let count = self.ended.len();
-        tell(self.lane, &self.ended);
-        self.ended.clear();
+        if let Some(barred) = self.barred {
+            self.ended.retain(|number| *number != barred);
+        }
+        self.free.append(&mut self.ended);
         count
     }
 
     /// Shows the jobs that were just taken, each with its place, to `begin`, in their order: it
     /// gives them to the device. Of those with data the pages are held: it has the addresses of all
     /// of them, and the offset in the first where the bytes begin. What is refused ends so.
+    #[inline]
     pub fn begin_new(
         &mut self,
         room: &mut Room,
@@ -150,31 +206,54 @@ impl Desk {
         self.begin_by(room, begin);
     }
 
+    #[inline]
     pub(crate) fn begin_by(
         &mut self,
         calls: &mut impl Calls,
         mut begin: impl FnMut(u16, &mut Job, &[u64], u64) -> Result<(), BlockOutcome>,
     ) {
-        let mut held = Held::default();
-        while let Some(&place) = self.new.get(self.seen) {
-            if held.runs.is_empty() && self.job(place).is_some_and(|job| job.has_data()) {
-                held = self.hold(calls);
-            }
-            self.seen += 1;
-            let Some(job) = self.job(place) else { continue };
-            let inside = job.inside();
-            let begun = match job.has_data() {
-                true => held.give_to(job),
-                false => Ok(&[][..]),
+        while let Some(&number) = self.new.get(self.seen) {
+            let held = match self.job(number).is_some_and(|job| job.has_data()) {
+                true => self.hold(calls),
+                false => Held::new(&[NO_RUN], &[]),
             };
-            let begun = begun.and_then(|pages| begin(place, job, pages, inside));
-            if let Err(outcome) = begun {
-                self.end(place, outcome);
+            if held.runs.is_empty() {
+                self.seen += 1;
+                self.end(number, held.refused);
+            }
+            self.begin_held(held, &mut begin);
+        }
+    }
+
+    /// Begins as many of the next jobs as there are runs held for them.
+    #[inline(always)]
+    fn begin_held(
+        &mut self,
+        held: Held<'_>,
+        begin: &mut impl FnMut(u16, &mut Job, &[u64], u64) -> Result<(), BlockOutcome>,
+    ) {
+        let (mut addresses, from) = (held.addresses, self.seen);
+        self.seen += held.runs.len();
+        for (run, &number) in held.runs.iter().zip(&self.new[from..]) {
+            let Some(place) = self.places.get_mut(usize::from(number)) else {
+                continue;
+            };
+            place.job.hold = run.hold;
+            let pages = addresses.split_off(..run.pages as usize);
+            let pages = pages.ok_or(BlockOutcome::Memory);
+            let inside = place.job.inside();
+            let begun = pages.and_then(|pages| begin(number, &mut place.job, pages, inside));
+            if let Err(outcome) = begun
+                && place.end(outcome)
+            {
+                self.count -= 1;
+                self.ended.push(number);
             }
         }
     }
 
     /// Holds the pages of the next job and of those behind it that are in the same memory object.
+    #[inline]
     fn hold<'c>(&mut self, calls: &'c mut impl Calls) -> Held<'c> {
         while let Some((from, _)) = self.windows.front()
             && *from <= self.seen
@@ -186,9 +265,7 @@ impl Desk {
         };
         let end = self.windows.front().map_or(self.new.len(), |next| next.0);
         let jobs = self.new[self.seen..end].iter();
-        let place = |&place: &u16| self.places.get(usize::from(place));
-        let jobs = jobs.map_while(place).take_while(|place| place.is_taken);
-        let jobs = jobs.map(|place| &place.job);
+        let jobs = jobs.map_while(|&place| Some(&self.places.get(usize::from(place))?.job));
         let held = gather(calls, jobs).and_then(|count| calls.hold(window, count));
         held.unwrap_or_else(Held::refused)
     }
@@ -199,16 +276,19 @@ impl Desk {
     }
 
     pub(crate) fn release_all_by(&mut self, calls: &mut impl Calls) {
-        let jobs = self.places.iter_mut().filter_map(Place::job);
-        self.holds.extend(jobs.filter_map(|job| job.hold.take()));
+        if let Some(window) = &self.window {
+            let holds = self.places.iter_mut();
+            release(calls, window, holds.filter_map(|it| it.job.take_hold()));
+        }
         self.let_go(calls);
     }
 
     /// It does not use that of jobs that have ended. This is not for under the lock of the lanes.
     pub(crate) fn let_go(&mut self, calls: &mut impl Calls) {
         let Some(window) = &self.window else { return };
-        release(calls, window, &self.holds);
-        self.holds.clear();
+        let places = &mut self.places;
+        let hold = |&number: &u16| places.get_mut(usize::from(number))?.job.take_hold();
+        release(calls, window, self.ended.iter().filter_map(hold));
         // Without a job nothing is held.
         if self.count == 0 {
             self.window = None;
@@ -227,27 +307,14 @@ impl Desk {
         places.filter_map(|(number, place)| Some((number, place.job()?)))
     }
 
-    /// The device has a job no more. Its pages are released by the next exchange.
+    /// The device has a job no more. Its pages are released by the next exchange, and then its
+    /// place is free.
     #[inline(always)]
     pub fn end(&mut self, place: u16, outcome: BlockOutcome) {
         let slot = self.places.get_mut(usize::from(place));
-        let Some(slot) = slot.filter(|slot| slot.is_taken) else {
-            return;
-        };
-        slot.is_taken = false;
-        self.count -= 1;
-        let Job { request, hold, .. } = &slot.job;
-        self.ended.push(Ended {
-            tag: request.tag,
-            outcome,
-            slot: match slot.job.has_data() {
-                true => request.slot,
-                false => NO_SLOT,
-            },
-        });
-        self.holds.extend(*hold);
-        if self.barred != Some(place) {
-            self.free.push(place);
+        if slot.is_some_and(|slot| slot.end(outcome)) {
+            self.count -= 1;
+            self.ended.push(place);
         }
     }
 
@@ -266,10 +333,12 @@ impl Desk {
 
     /// No place is barred any more.
     pub fn unbar(&mut self) {
-        if let Some(place) = self.barred.take()
-            && self.job(place).is_none()
-        {
-            self.free.push(place);
+        let Some(number) = self.barred.take() else {
+            return;
+        };
+        // Where a job has ended the next exchange frees the place.
+        if self.job(number).is_none() && !self.ended.contains(&number) {
+            self.free.push(number);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A request that the device gets.
 
+use core::mem;
+
 use interfaces::{BlockOperation, BlockRequest, DmaDirection, DmaRun};
 
 use crate::check::has_data;
@@ -7,6 +9,8 @@ use crate::check::has_data;
 /// Bytes of a sector, and sectors of a page.
 const SECTOR: u64 = 512;
 const SECTORS_OF_PAGE: u64 = 8;
+/// Nothing that is held has this number: the kernel's are small in their lower half.
+pub(crate) const NO_HOLD: u64 = u64::MAX;
 
 /// A request between the lane and the device. It has to come back by [`Lanes::exchange`].
 ///
@@ -20,7 +24,8 @@ pub struct Job {
     pub since: u64,
     /// What the driver likes to note. At first it is false.
     pub mark: bool,
-    pub(crate) hold: Option<u64>,
+    /// The number of what it holds, or [`NO_HOLD`].
+    pub(crate) hold: u64,
 }
 
 impl Job {
@@ -38,10 +43,11 @@ impl Job {
         },
         since: 0,
         mark: false,
-        hold: None,
+        hold: NO_HOLD,
     };
 
     /// The pages of a request with data, for the device to hold.
+    #[inline]
     pub(crate) fn run(&self) -> DmaRun {
         let request = &self.request;
         let inside = request.at % SECTORS_OF_PAGE + u64::from(request.sectors);
@@ -57,11 +63,20 @@ impl Job {
     }
 
     /// Where in the first page its bytes begin.
+    #[inline]
     pub(crate) fn inside(&self) -> u64 {
         self.request.at % SECTORS_OF_PAGE * SECTOR
     }
 
+    /// What it holds, which it does not any more.
+    #[inline]
+    pub(crate) fn take_hold(&mut self) -> Option<u64> {
+        let hold = mem::replace(&mut self.hold, NO_HOLD);
+        (hold != NO_HOLD).then_some(hold)
+    }
+
     /// Whether the bytes of the request are in a memory object.
+    #[inline]
     pub fn has_data(&self) -> bool {
         has_data(self.request.operation)
     }

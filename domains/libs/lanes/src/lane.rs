@@ -3,13 +3,14 @@
 use alloc::boxed::Box;
 use alloc::collections::{TryReserveError, VecDeque};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use interfaces::{
     BlockCompletion, BlockOutcome, BlockRequest, DmaWindow, Handle, QueueError, QueueLimits, Raiser,
 };
 
-use crate::check::{check, has_data};
-use crate::desk::{Desk, Ended};
+use crate::check::{check, has_data, is_plain};
+use crate::desk::Desk;
 use crate::room::Window;
 
 /// Requests without an answer, and answers that were not taken.
@@ -35,7 +36,7 @@ pub(crate) struct Lane {
     limits: QueueLimits,
     waiting: VecDeque<BlockRequest>,
     given: Given,
-    answers: VecDeque<BlockCompletion>,
+    answers: Vec<BlockCompletion>,
     slots: [Option<Slot>; SLOTS],
     raiser: Option<Arc<Handle<dyn Raiser>>>,
     /// It was raised, and the answers were not all taken since.
@@ -92,17 +93,24 @@ impl<'d> Taker<'d> {
     }
 
     /// Takes a request of a lane, for which there is room.
-    // Inlined, since it is most of what a request takes here.
-    #[inline(always)]
     fn take(&mut self, lane: u64, slots: &[Option<Slot>; SLOTS], request: &BlockRequest) {
-        let mut window = None;
-        if self.slot != request.slot && has_data(request.operation) {
-            let slot = slots.get(request.slot as usize).and_then(Option::as_ref);
-            window = slot.map(|slot| slot.window.clone());
-            self.slot = request.slot;
+        if has_data(request.operation)
+            && let Some(Some(slot)) = slots.get(request.slot as usize)
+        {
+            self.see_slot(request, slot);
         }
         self.room -= 1;
-        self.desk.put(lane, window, request, self.since);
+        self.desk.put(lane, request, self.since);
+    }
+
+    /// The next request that is put names this slot: its jobs come with its window, if that is not
+    /// the one before.
+    #[inline]
+    fn see_slot(&mut self, request: &BlockRequest, slot: &Slot) {
+        if self.slot != request.slot {
+            self.slot = request.slot;
+            self.desk.next_window(slot.window.clone());
+        }
     }
 }
 
@@ -115,7 +123,7 @@ impl Lane {
         limits: QueueLimits,
         raiser: Option<Handle<dyn Raiser>>,
     ) -> Result<Box<Self>, TryReserveError> {
-        let (mut waiting, mut answers) = (VecDeque::new(), VecDeque::new());
+        let (mut waiting, mut answers) = (VecDeque::new(), Vec::new());
         waiting.try_reserve_exact(REQUESTS)?;
         answers.try_reserve_exact(REQUESTS)?;
         Ok(Box::new(Lane {
@@ -139,17 +147,59 @@ impl Lane {
     /// given at once.
     pub(crate) fn enter(&mut self, requests: &[BlockRequest], taker: &mut Taker) -> u32 {
         let count = requests.len().min(self.room());
-        for request in &requests[..count] {
+        let requests = &requests[..count];
+        let plain = self.enter_plain(requests, taker);
+        if plain < count {
+            self.enter_others(&requests[plain..], taker);
+        }
+        count as u32
+    }
+
+    /// Enters requests, whatever is wrong with them or in the way.
+    #[inline(never)]
+    fn enter_others(&mut self, requests: &[BlockRequest], taker: &mut Taker) {
+        for request in requests {
             if let Err(outcome) = self.admit(request) {
                 let tag = request.tag;
-                self.answers.push_back(BlockCompletion { tag, outcome });
+                self.answers.push(BlockCompletion { tag, outcome });
             } else if self.waiting.is_empty() && taker.room > 0 && self.given.add(request.barrier) {
                 taker.take(self.id, &self.slots, request);
             } else {
                 self.waiting.push_back(*request);
             }
         }
-        count as u32
+    }
+
+    /// Enters the first requests that are in order and can be given at once, as nearly all are; how
+    /// many.
+    // Not inlined, so that what the loop has at hand stays in registers.
+    #[inline(never)]
+    fn enter_plain(&mut self, requests: &[BlockRequest], taker: &mut Taker) -> usize {
+        if !self.waiting.is_empty() || self.given.is_barrier {
+            return 0;
+        }
+        let requests = &requests[..requests.len().min(taker.room)];
+        let Lane { limits, slots, .. } = self;
+        let slot_before = &mut taker.slot;
+        let count = taker
+            .desk
+            .put_while(self.id, requests, taker.since, |request, put| {
+                if request.barrier || !is_plain(limits, request) {
+                    return false;
+                }
+                let Some(Some(slot)) = slots.get_mut(request.slot as usize) else {
+                    return false;
+                };
+                slot.uses += 1;
+                if *slot_before != request.slot {
+                    *slot_before = request.slot;
+                    put.next_window(slot.window.clone());
+                }
+                true
+            });
+        taker.room -= count;
+        self.given.count += count;
+        count
     }
 
     /// Checks a request, and notes in its slot that it is there.
@@ -165,7 +215,15 @@ impl Lane {
     }
 
     /// Gives what waits, as far as it can be given now.
+    #[inline]
     pub(crate) fn give(&mut self, taker: &mut Taker) {
+        if !self.waiting.is_empty() {
+            self.give_some(taker);
+        }
+    }
+
+    #[inline(never)]
+    fn give_some(&mut self, taker: &mut Taker) {
         while taker.room > 0
             && let Some(request) = self.waiting.front()
             && self.given.add(request.barrier)
@@ -199,25 +257,31 @@ impl Lane {
         }
     }
 
-    /// A line has requests no more.
-    pub(crate) fn answer(&mut self, ended: &[Ended]) {
-        self.given.remove(ended.len());
-        for &Ended { tag, outcome, slot } in ended {
-            if let Some(Some(slot)) = self.slots.get_mut(slot as usize) {
+    /// A line has jobs no more: how they ended are answers. How many.
+    #[inline]
+    pub(crate) fn answer(&mut self, desk: &mut Desk) -> usize {
+        let slots = &mut self.slots;
+        self.answers.extend(desk.ended().map(|(job, outcome)| {
+            let BlockRequest { tag, slot, .. } = job.request;
+            if job.has_data()
+                && let Some(Some(slot)) = slots.get_mut(slot as usize)
+            {
                 slot.uses -= 1;
             }
-            self.answers.push_back(BlockCompletion { tag, outcome });
-        }
+            BlockCompletion { tag, outcome }
+        }));
+        let count = desk.free_ended();
+        self.given.remove(count);
+        count
     }
 
     /// Fills `room` from its start with answers for the submitter; how many.
     pub(crate) fn take(&mut self, room: &mut [BlockCompletion]) -> u32 {
         let count = room.len().min(self.answers.len());
-        for place in &mut room[..count] {
-            let Some(answer) = self.answers.pop_front() else {
-                break;
-            };
-            *place = answer;
+        room[..count].copy_from_slice(&self.answers[..count]);
+        match count == self.answers.len() {
+            true => self.answers.clear(),
+            false => drop(self.answers.drain(..count)),
         }
         self.is_raised &= !self.answers.is_empty();
         count as u32

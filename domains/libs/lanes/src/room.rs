@@ -7,15 +7,16 @@ use interfaces::{
     BlockOutcome, DmaDirection, DmaRun, DmaWindow, Handle, MemoryError, RVec, RpcError,
 };
 
-use crate::job::Job;
+use crate::job::{Job, NO_HOLD};
 
 /// Jobs whose pages are held or released by one call.
 pub(crate) const AT_ONCE: usize = 64;
-const NO_RUN: DmaRun = DmaRun {
+/// What a job without data has.
+pub(crate) const NO_RUN: DmaRun = DmaRun {
     first: 0,
     pages: 0,
     direction: DmaDirection::ToDevice,
-    hold: 0,
+    hold: NO_HOLD,
 };
 
 /// A window, for as long as somebody has it.
@@ -44,18 +45,20 @@ pub(crate) trait Calls {
 ///
 /// # Errors
 /// The answer to the first.
+#[inline]
 pub(crate) fn gather<'a>(
     calls: &mut impl Calls,
     jobs: impl Iterator<Item = &'a Job>,
 ) -> Result<u32, BlockOutcome> {
     let (runs, most) = calls.runs()?;
     let (mut count, mut pages) = (0, 0);
-    for (place, job) in runs.iter_mut().zip(jobs) {
-        *place = job.run();
-        pages += place.pages;
+    for (job, place) in jobs.zip(runs) {
+        let run = job.run();
+        pages += run.pages;
         if pages > most || !job.has_data() {
             break;
         }
+        *place = run;
         count += 1;
     }
     Ok(count)
@@ -66,7 +69,7 @@ pub(crate) struct Held<'a> {
     pub(crate) runs: &'a [DmaRun],
     pub(crate) addresses: &'a [u64],
     /// The answer to the first request for which there is none.
-    refused: BlockOutcome,
+    pub(crate) refused: BlockOutcome,
 }
 
 impl Default for Held<'_> {
@@ -90,29 +93,27 @@ impl<'a> Held<'a> {
         let nothing = Held::default();
         Held { refused, ..nothing }
     }
-
-    /// Has a job hold the next run; the addresses of its pages.
-    ///
-    /// # Errors
-    /// There is none.
-    #[inline]
-    pub(crate) fn give_to(&mut self, job: &mut Job) -> Result<&'a [u64], BlockOutcome> {
-        let (run, runs) = self.runs.split_first().ok_or(self.refused)?;
-        let pages = self.addresses.split_at_checked(run.pages as usize);
-        let (pages, addresses) = pages.ok_or(self.refused)?;
-        (self.runs, self.addresses) = (runs, addresses);
-        job.hold = Some(run.hold);
-        Ok(pages)
-    }
 }
 
 /// Releases what is held, as much of it by one call as can be. Any window of the device does.
-pub(crate) fn release(calls: &mut impl Calls, window: &Window, held: &[u64]) {
-    for held in held.chunks(AT_ONCE) {
-        for (place, hold) in calls.holds().iter_mut().zip(held) {
-            *place = *hold;
+#[inline]
+pub(crate) fn release(
+    calls: &mut impl Calls,
+    window: &Window,
+    mut held: impl Iterator<Item = u64>,
+) {
+    loop {
+        let mut count = 0;
+        for (place, hold) in calls.holds().iter_mut().zip(&mut held) {
+            *place = hold;
+            count += 1;
         }
-        calls.release(window, held.len() as u32);
+        if count > 0 {
+            calls.release(window, count);
+        }
+        if count < AT_ONCE as u32 {
+            return;
+        }
     }
 }
 

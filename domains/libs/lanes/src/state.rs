@@ -87,11 +87,12 @@ impl State {
         }
     }
 
+    /// Answers those jobs that have ended, as far as their lane is still open.
     fn end(&mut self, desk: &mut Desk) {
-        self.taken -= desk.tell_ended(|lane, ended| match &mut self.lane {
-            Some(open) if open.id == lane => open.answer(ended),
-            _ => {}
-        });
+        self.taken -= match &mut self.lane {
+            Some(lane) if lane.id == desk.lane => lane.answer(desk),
+            _ => desk.free_ended(),
+        };
     }
 
     /// Whether jobs were taken.

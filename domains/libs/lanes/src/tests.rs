@@ -11,7 +11,7 @@ use interfaces::{
     QueueLimits, Raiser, RpcResult,
 };
 
-use crate::check::check;
+use crate::check::{check, is_plain};
 use crate::desk::Desk;
 use crate::lane::{Lane, REQUESTS, SLOTS};
 use crate::state::{Batch, State, Told};
@@ -180,6 +180,55 @@ fn what_is_wrong_with_a_request_is_its_answer() {
 }
 
 #[test]
+fn what_is_plain_has_nothing_wrong() {
+    let edges = [
+        0,
+        1,
+        8,
+        63,
+        64,
+        65,
+        992,
+        993,
+        1000,
+        1 << 63,
+        u64::MAX - 8,
+        u64::MAX,
+    ];
+    let operations = [
+        BlockOperation::Read,
+        BlockOperation::Write,
+        BlockOperation::Flush,
+        BlockOperation::Discard,
+        BlockOperation::WriteZeroes,
+    ];
+    let mut plain = 0;
+    for operation in operations {
+        for (sector, sectors, at) in edges.iter().flat_map(|sector| {
+            let all = edges.iter().map(|it| *it as u32);
+            all.flat_map(move |sectors| edges.map(|at| (*sector, sectors, at)))
+        }) {
+            let asked = BlockRequest {
+                sector,
+                sectors,
+                at,
+                ..request(1, operation)
+            };
+            for read_only in [false, true] {
+                let limits = QueueLimits {
+                    read_only,
+                    ..LIMITS
+                };
+                let is_plain = is_plain(&limits, &asked);
+                plain += u32::from(is_plain);
+                assert!(!is_plain || check(&limits, &asked) == Ok(()), "{asked:?}");
+            }
+        }
+    }
+    assert!(plain > 100, "{plain} are too few");
+}
+
+#[test]
 fn an_empty_slot_is_told_and_one_in_use_stays() {
     let mut state = State::default();
     let id = open(&mut state, None);
@@ -285,6 +334,13 @@ fn a_barred_place_gets_no_other_job_until_it_is_free_again() {
     desk.bar(1);
     desk.unbar();
     assert_eq!(desk.free.len(), places, "one with a job is not");
+    // Nor is one whose job has ended, until that is told.
+    desk.bar(1);
+    desk.end(1, BlockOutcome::Device);
+    desk.unbar();
+    assert_eq!(desk.free.len(), places);
+    exchange(&mut state, &mut desk, 8);
+    assert_eq!(desk.free.len(), 8);
 }
 
 #[test]

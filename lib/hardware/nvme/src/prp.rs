@@ -14,6 +14,7 @@ pub struct Pointers {
 
 impl Pointers {
     /// Bytes that do not leave the page that begins or lies at `at`.
+    #[inline]
     pub fn page(at: u64) -> Self {
         Pointers {
             first: at,
@@ -51,18 +52,20 @@ pub struct List {
 pub fn describe(
     pages: &[u64],
     inside: u64,
-    list: List,
+    list: impl FnOnce() -> List,
     mut put: impl FnMut(usize, u64),
 ) -> Result<Pointers, PrpError> {
     let aligned = |page: &u64| page.is_multiple_of(PAGE as u64);
-    if inside >= PAGE as u64 || !inside.is_multiple_of(4) || !pages.iter().all(aligned) {
+    let is_inside = inside < PAGE as u64 && inside.is_multiple_of(4);
+    let (first, rest) = pages.split_first().ok_or(PrpError::Count)?;
+    if !is_inside || !aligned(first) || !rest.iter().all(aligned) {
         return Err(PrpError::Alignment);
     }
-    let (first, rest) = pages.split_first().ok_or(PrpError::Count)?;
     let second = match rest {
         [] => 0,
         [second] => *second,
         rest => {
+            let list = list();
             check(list, rest.len())?;
             for (number, page) in rest.iter().enumerate() {
                 put(number, *page);
@@ -99,10 +102,15 @@ mod tests {
 
     fn of(pages: &[u64], inside: u64, list: List) -> Result<(Pointers, Vec<u64>), PrpError> {
         let mut entries = Vec::new();
-        let pointers = describe(pages, inside, list, |number, page| {
-            assert_eq!(number, entries.len());
-            entries.push(page);
-        })?;
+        let pointers = describe(
+            pages,
+            inside,
+            || list,
+            |number, page| {
+                assert_eq!(number, entries.len());
+                entries.push(page);
+            },
+        )?;
         Ok((pointers, entries))
     }
 

@@ -182,13 +182,12 @@ impl Pair {
         number: u16,
         command: &Command,
     ) -> Result<(), SubmitError> {
-        let has_room = self.room() > 0;
         let has = self.has.get_mut(usize::from(number));
         let has = has.ok_or(SubmitError::BadNumber)?;
         if *has {
             return Err(SubmitError::Taken);
         }
-        if !has_room {
+        if self.under_way + 1 >= usize::from(self.layout.entries) {
             return Err(SubmitError::Full);
         }
         *has = true;
@@ -196,15 +195,11 @@ impl Pair {
         let mut words = command.0;
         words[0] |= u64::from(number) << 16;
         memory.write_command(usize::from(self.tail) * COMMAND_BYTES, words);
-        self.tail = self.after(self.tail);
-        Ok(())
-    }
-
-    fn after(&self, place: u16) -> u16 {
-        match place + 1 {
-            next if next == self.layout.entries => 0,
-            next => next,
+        self.tail += 1;
+        if self.tail == self.layout.entries {
+            self.tail = 0;
         }
+        Ok(())
     }
 
     /// What the controller has to be told so that it sees all commands; `None` if it was told. The
@@ -244,7 +239,8 @@ impl Pair {
         if queue != self.number {
             return Err(Fault::Queue(queue));
         }
-        if !self.can_have_read_to(read_to) {
+        // It is nearly always what it was.
+        if read_to != self.read_to && !self.can_have_read_to(read_to) {
             return Err(Fault::Head(read_to));
         }
         match self.has.get_mut(usize::from(number)) {
@@ -253,8 +249,11 @@ impl Pair {
         }
         self.under_way -= 1;
         self.read_to = read_to;
-        self.head = self.after(self.head);
-        self.phase ^= self.head == 0;
+        self.head += 1;
+        if self.head == self.layout.entries {
+            self.head = 0;
+            self.phase = !self.phase;
+        }
         Ok(Some(Answer {
             command: number,
             status: Status::from_half(half),

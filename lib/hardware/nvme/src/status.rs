@@ -39,8 +39,20 @@ impl Status {
     /// What it means. What is not known is a failure, never a success.
     #[inline]
     pub fn meaning(self) -> Meaning {
+        match self.is_done() {
+            true => Meaning::Done,
+            false => self.why_not(),
+        }
+    }
+
+    /// Whether it was done.
+    #[inline]
+    fn is_done(self) -> bool {
+        u16::from(self.kind) << 8 | u16::from(self.code) == 0
+    }
+
+    fn why_not(self) -> Meaning {
         match (self.kind, self.code) {
-            (0, 0x00) => Meaning::Done,
             (0, 0x01) => Meaning::Unsupported,
             (0, 0x07 | 0x08) => Meaning::Aborted,
             (0, 0x20) | (1, 0x82) => Meaning::ReadOnly,

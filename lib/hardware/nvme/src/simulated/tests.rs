@@ -155,7 +155,7 @@ impl Rig {
             room: LIST_BYTES / 8,
         };
         let put = |entry, page| self.simulated.memory.write_u64(at + 8 * entry, page);
-        let pointers = prp::describe(&pages, inside as u64, list, put).expect("they fit");
+        let pointers = prp::describe(&pages, inside as u64, || list, put).expect("they fit");
         match value {
             Some(_) => command::write(1, first as u64, count as u32, pointers, false),
             None => command::read(1, first as u64, count as u32, pointers),
