@@ -13,22 +13,24 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::time;
 use interfaces::{Closed, Gate, Handle, RpcError, RpcResult};
 
-#[derive(Default)]
-struct State {
-    /// Who wants it to be closed.
-    closers: u32,
-    /// Passes that are out.
-    inside: u32,
-}
+/// Somebody who wants the gate to be closed, in [`Passage::state`].
+const CLOSER: u64 = 1 << 32;
 
 /// The way through a shadow.
+///
+/// Its state is one word, so that who passes takes no lock. The lock is for those who wait: they
+/// look at the word with it, and who has changed what they wait for takes it for a moment before he
+/// wakes them. So nobody looks too early and then waits for ever.
 #[derive(Default)]
 pub struct Passage {
-    state: Mutex<State>,
+    /// Passes that are out, and how many [`CLOSER`]s there are.
+    state: AtomicU64,
+    lock: Mutex<()>,
     opened: Condvar,
     returned: Condvar,
 }
@@ -44,27 +46,46 @@ impl Passage {
     ///
     /// # Errors
     /// [`RpcError::Interrupted`] if the caller is ended meanwhile.
+    #[inline]
     pub fn enter(&self) -> RpcResult<Pass<'_>> {
-        let mut state = self.state.lock();
-        while state.closers > 0 {
+        match self.try_enter() {
+            Some(pass) => Ok(pass),
+            None => self.wait_to_enter(),
+        }
+    }
+
+    #[cold]
+    fn wait_to_enter(&self) -> RpcResult<Pass<'_>> {
+        let mut guard = self.lock.lock();
+        loop {
+            if let Some(pass) = self.try_enter() {
+                return Ok(pass);
+            }
             let wait;
-            (state, wait) = self.opened.wait(state);
+            (guard, wait) = self.opened.wait(guard);
             if wait == Wait::Interrupted {
                 return Err(RpcError::Interrupted);
             }
         }
-        state.inside += 1;
-        Ok(Pass(self))
     }
 
     /// A pass, if the gate is open.
+    #[inline]
     pub fn try_enter(&self) -> Option<Pass<'_>> {
-        let mut state = self.state.lock();
-        if state.closers > 0 {
-            return None;
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state < CLOSER {
+            let more = self.state.compare_exchange_weak(
+                state,
+                state + 1,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            );
+            match more {
+                Ok(_) => return Some(Pass(self)),
+                Err(now) => state = now,
+            }
         }
-        state.inside += 1;
-        Some(Pass(self))
+        None
     }
 
     /// As [`try_enter`](Self::try_enter), to be handed to another thread.
@@ -75,23 +96,32 @@ impl Passage {
     }
 
     fn open(&self) {
-        let mut state = self.state.lock();
-        state.closers -= 1;
-        if state.closers == 0 {
-            drop(state);
-            self.opened.notify_all();
+        if self.state.fetch_sub(CLOSER, Ordering::Release) < 2 * CLOSER {
+            self.tell(&self.opened);
         }
+    }
+
+    /// Wakes who waits for what has just changed.
+    #[cold]
+    fn tell(&self, waiters: &Condvar) {
+        drop(self.lock.lock());
+        waiters.notify_all();
+    }
+
+    /// Passes that are out.
+    fn inside(&self) -> u64 {
+        self.state.load(Ordering::Acquire) % CLOSER
     }
 
     /// Waits until all passes are back; whether they are. Interrupted, it looks once more and says
     /// what it saw.
     fn drained(&self, deadline: u64) -> bool {
-        let mut state = self.state.lock();
-        while state.inside > 0 {
+        let mut guard = self.lock.lock();
+        while self.inside() > 0 {
             let wait;
-            (state, wait) = self.returned.wait_until(state, deadline);
+            (guard, wait) = self.returned.wait_until(guard, deadline);
             if wait != Wait::Woken {
-                return state.inside == 0;
+                return self.inside() == 0;
             }
         }
         true
@@ -99,12 +129,11 @@ impl Passage {
 }
 
 impl Drop for Pass<'_> {
+    #[inline]
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.inside -= 1;
-        if state.inside == 0 && state.closers > 0 {
-            drop(state);
-            self.0.returned.notify_all();
+        let before = self.0.state.fetch_sub(1, Ordering::Release);
+        if before >= CLOSER && before % CLOSER == 1 {
+            self.0.tell(&self.0.returned);
         }
     }
 }
@@ -138,7 +167,7 @@ struct Keeper<S> {
 impl<S: Fn() + Send + Sync + 'static> Gate for Keeper<S> {
     fn close(&self, patience: u64) -> RpcResult<Handle<dyn Closed>> {
         let deadline = time::now().saturating_add(patience);
-        self.passage.state.lock().closers += 1;
+        self.passage.state.fetch_add(CLOSER, Ordering::Acquire);
         // From here on dropping it opens the gate.
         let closed = Shut(self.passage.clone());
         if self.passage.drained(deadline) {
@@ -152,7 +181,7 @@ struct Shut(Arc<Passage>);
 
 impl Closed for Shut {
     fn under_way(&self) -> RpcResult<u32> {
-        Ok(self.0.state.lock().inside)
+        Ok(self.0.inside() as u32)
     }
 }
 
