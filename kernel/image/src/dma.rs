@@ -107,21 +107,13 @@ struct Window {
 }
 
 impl Window {
-    /// Whether pages may be held so by this view, and their addresses have room behind `before`
-    /// others; how many there are then.
-    fn fits(&self, run: &DmaRun, before: u64, room: u64) -> Result<u64, MemoryError> {
-        let may = match run.direction {
+    /// Whether pages may be held so by this view.
+    #[inline]
+    fn allows(&self, run: &DmaRun) -> bool {
+        match run.direction {
             DmaDirection::ToDevice => self.rights.read,
             DmaDirection::FromDevice => self.rights.write,
-        };
-        if !may {
-            return Err(MemoryError::Denied);
         }
-        // So no sum of pages overflows.
-        if !(1..=MOST_LENT).contains(&run.pages) || before + run.pages > room {
-            return Err(MemoryError::Invalid);
-        }
-        Ok(before + run.pages)
     }
 }
 
@@ -137,12 +129,18 @@ impl DmaWindow for Window {
         let wanted = wanted.ok_or(MemoryError::Invalid)?;
         let (mut pages, mut fit) = (0, 0);
         for run in wanted.iter() {
-            pages = match self.fits(run, pages, addresses.len() as u64) {
-                Ok(pages) => pages,
-                Err(error) if fit == 0 => return Err(error),
-                Err(_) => break,
-            };
+            // So no sum of pages overflows.
+            let has_pages = (1..=MOST_LENT).contains(&run.pages);
+            if !has_pages || !self.allows(run) || pages + run.pages > addresses.len() as u64 {
+                break;
+            }
+            pages += run.pages;
             fit += 1;
+        }
+        match wanted.first() {
+            Some(first) if fit == 0 && !self.allows(first) => return Err(MemoryError::Denied),
+            _ if fit == 0 => return Err(MemoryError::Invalid),
+            _ => {}
         }
         let mut room = addresses.iter_mut();
         let tell = |frame| {

@@ -139,9 +139,14 @@ impl Slot {
     #[inline]
     pub fn share(&self, kind: FrameKind) -> Result<(), MetaError> {
         // Nearly always there is one owner, and nobody else at it.
-        let Err(mut value) = self.replace(alone(kind), alone(kind) + 1, Ordering::Acquire) else {
-            return Ok(());
-        };
+        match self.replace(alone(kind), alone(kind) + 1, Ordering::Acquire) {
+            Ok(_) => Ok(()),
+            Err(value) => self.share_from(value, kind),
+        }
+    }
+
+    #[inline(never)]
+    fn share_from(&self, mut value: u64, kind: FrameKind) -> Result<(), MetaError> {
         loop {
             if !is_of(value, kind) {
                 return Err(MetaError::WrongKind);
@@ -201,9 +206,14 @@ impl Slot {
     #[inline]
     pub fn lend(&self) -> Result<(), MetaError> {
         // Nearly always there are the page and who lends it.
-        let Err(mut value) = self.replace(SHARED, SHARED + DEVICE, Ordering::Acquire) else {
-            return Ok(());
-        };
+        match self.replace(SHARED, SHARED + DEVICE, Ordering::Acquire) {
+            Ok(_) => Ok(()),
+            Err(value) => self.lend_from(value),
+        }
+    }
+
+    #[inline(never)]
+    fn lend_from(&self, mut value: u64) -> Result<(), MetaError> {
         loop {
             if !is_of(value, FrameKind::Untyped) {
                 return Err(MetaError::WrongKind);
@@ -241,9 +251,14 @@ impl Slot {
     #[inline]
     pub fn end_loan(&self) -> bool {
         // Nearly always the page has it, too, and no other device.
-        let Err(mut value) = self.replace(SHARED + DEVICE, SHARED - 1, Ordering::AcqRel) else {
-            return false;
-        };
+        match self.replace(SHARED + DEVICE, SHARED - 1, Ordering::AcqRel) {
+            Ok(_) => false,
+            Err(value) => self.end_loan_from(value),
+        }
+    }
+
+    #[inline(never)]
+    fn end_loan_from(&self, mut value: u64) -> bool {
         loop {
             let is_lent = value & DEVICES_MASK != 0 && value & COUNT_MASK != 0;
             assert!(

@@ -139,10 +139,17 @@ impl<F: Frames> Index<F> {
                 tenant,
             });
         }
+        self.find_far(near, page)
+    }
+
+    /// Not inlined, so that where this way is not gone what is at hand stays in registers.
+    #[inline(never)]
+    fn find_far<'a>(&'a self, near: &mut Near<'a, F>, page: u64) -> Found<'a, F> {
         let found = self.find(page);
         if let Found::Here(place) = &found {
             let entries = place.leaf.body();
-            near.leaf = entries.map(|entries| (block, (place.leaf, entries, place.tenant)));
+            let (of, _) = block(page);
+            near.leaf = entries.map(|entries| (of, (place.leaf, entries, place.tenant)));
         }
         found
     }

@@ -286,20 +286,24 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
     /// taken before, if it has some.
     #[inline]
     fn free_place(&mut self, has_pieces: bool) -> Option<Link> {
-        if self.free_place == 0 {
-            self.new_place();
+        if !has_pieces && self.left == 0 {
+            return None;
         }
-        let is_room = has_pieces || self.left > 0;
-        (self.free_place != 0 && is_room).then_some(self.free_place)
+        match self.free_place {
+            0 => self.new_place(),
+            place => Some(place),
+        }
     }
 
     /// Makes a place, if there can be another one.
     #[cold]
-    fn new_place(&mut self) {
-        if self.places.len() < MOST_LOANS {
-            self.places.push(Place::new());
-            self.free_place = self.places.len() as Link;
+    fn new_place(&mut self) -> Option<Link> {
+        if self.places.len() >= MOST_LOANS {
+            return None;
         }
+        self.places.push(Place::new());
+        self.free_place = self.places.len() as Link;
+        Some(self.free_place)
     }
 
     /// Has a loan put into the place, which is [free](Self::free_place); its number.
@@ -617,12 +621,12 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
             let page = place.single.take();
             place.clear(mem::replace(&mut self.free_place, at + 1));
             ended.count += 1;
-            if place.writes {
-                ended.writes += 1;
-                if let Some((object, page)) = object.zip(page.as_ref()) {
-                    ended.was_clean |= object.mark_near(&mut near, place.first, page);
-                }
+            ended.writes += usize::from(place.writes);
+            let Some(page) = page else { continue };
+            if let Some(object) = object.filter(|_| place.writes) {
+                ended.was_clean |= object.mark_near(&mut near, place.first, &page);
             }
+            page.end();
         }
         self.left += ended.count;
         self.count -= ended.count;

@@ -126,12 +126,25 @@ impl<F: Frames> Lent<F> {
     }
 }
 
-impl<F: Frames> Drop for Lent<F> {
-    #[inline]
-    fn drop(&mut self) {
+impl<F: Frames> Lent<F> {
+    /// Drops it, without a call for that.
+    #[inline(always)]
+    pub fn end(self) {
+        ManuallyDrop::new(self).give_back();
+    }
+
+    #[inline(always)]
+    fn give_back(&self) {
         if !self.frames.breaks(Step::LoanHolds) {
             self.frames.end_loan(self.frame());
         }
+    }
+}
+
+impl<F: Frames> Drop for Lent<F> {
+    #[inline]
+    fn drop(&mut self) {
+        self.give_back();
     }
 }
 
@@ -175,26 +188,42 @@ impl<W: Word> Page<W> {
     /// [`Missing::Absent`] and [`Missing::Loading`].
     #[inline(always)]
     pub fn hold<F: Frames>(&self, frames: F) -> Result<Held<F>, Missing> {
+        match self.hold_at_once(frames) {
+            Some(held) => Ok(held),
+            None => self.hold_at_last(frames),
+        }
+    }
+
+    /// Not inlined, since it is seldom needed where most is held.
+    #[inline(never)]
+    fn hold_at_last<F: Frames>(&self, frames: F) -> Result<Held<F>, Missing> {
         loop {
-            let word = self.0.load(Ordering::Acquire);
-            let frame = usable(word)?;
-            if !frames.share(frame) {
-                // Somebody removes the page, or has done so.
-                frames.pause();
-                continue;
-            }
-            let held = Held { frames, frame };
-            // Before the count was raised the frame may have gone to somebody else, or gone and
-            // come back for another load of this page.
-            let mut mask = FRAME | LOADING;
-            if frames.breaks(Step::SecondLookForLoading) {
-                mask = FRAME;
-            }
-            let again = self.0.load(Ordering::Acquire);
-            if again & mask == word & mask || frames.breaks(Step::SecondLook) {
+            usable(self.0.load(Ordering::Acquire))?;
+            if let Some(held) = self.hold_at_once(frames) {
                 return Ok(held);
             }
+            // Somebody removes the page, or has done so.
+            frames.pause();
         }
+    }
+
+    /// A count on the page's frame, if it has its content and nobody is at it.
+    #[inline(always)]
+    fn hold_at_once<F: Frames>(&self, frames: F) -> Option<Held<F>> {
+        let word = self.0.load(Ordering::Acquire);
+        let frame = usable(word).ok()?;
+        if !frames.share(frame) {
+            return None;
+        }
+        let held = Held { frames, frame };
+        // Before the count was raised the frame may have gone to somebody else, or gone and come
+        // back for another load of this page.
+        let mut mask = FRAME | LOADING;
+        if frames.breaks(Step::SecondLookForLoading) {
+            mask = FRAME;
+        }
+        let again = self.0.load(Ordering::Acquire);
+        (again & mask == word & mask || frames.breaks(Step::SecondLook)).then_some(held)
     }
 
     /// Has `copy` read from the page's frame.
@@ -237,7 +266,7 @@ impl<W: Word> Page<W> {
 
     /// Marks the page dirty if it still has this frame. Returns whether it was clean.
     pub(crate) fn mark<F: Frames>(&self, held: &Held<F>) -> Result<bool, Missing> {
-        self.mark_frame(held.frames, held.frame)
+        self.mark_frame(held.frames, held.frame, FRAME)
     }
 
     /// Marks the page dirty for a device that has written to this frame, if the page has it still,
@@ -245,14 +274,14 @@ impl<W: Word> Page<W> {
     /// marked.
     #[inline]
     pub fn mark_lent<F: Frames>(&self, lent: &Lent<F>) -> Result<bool, Missing> {
-        usable(self.0.load(Ordering::Acquire))?;
-        self.mark_frame(lent.frames, lent.frame())
+        self.mark_frame(lent.frames, lent.frame(), FRAME | LOADING)
     }
 
+    /// Marks the page dirty if its word has this frame and no other bits of `mask`.
     #[inline]
-    fn mark_frame<F: Frames>(&self, frames: F, frame: u64) -> Result<bool, Missing> {
+    fn mark_frame<F: Frames>(&self, frames: F, frame: u64, mask: u64) -> Result<bool, Missing> {
         let any = frames.breaks(Step::MarkThatFrame);
-        let dirty = |word| (word & FRAME == frame || any).then_some(word | DIRTY | ACCESSED);
+        let dirty = |word| (word & mask == frame || any).then_some(word | DIRTY | ACCESSED);
         let before = self.update(dirty).ok_or(Missing::Cut)?;
         Ok(before & DIRTY == 0)
     }
