@@ -7,7 +7,12 @@ fn header(domain: &str) -> String {
     format!("[domain.{domain}]\n")
 }
 
-/// The manifest `text` with these limits for each of `domains`, beside those that they have.
+/// The name of a limit.
+fn name(limit: &str) -> &str {
+    limit.split(" =").next().unwrap_or(limit)
+}
+
+/// The manifest `text` with these limits for each of `domains`, beside others that they have.
 ///
 /// # Errors
 /// If it has no such domain.
@@ -22,7 +27,15 @@ pub fn with_limits(text: &str, domains: &[&str], limits: &str) -> Result<String>
             .map_or(text.len(), |at| start + at);
         const OWN: &str = "limits = { ";
         match text[start..end].find(OWN) {
-            Some(at) => text.insert_str(start + at + OWN.len(), &format!("{limits}, ")),
+            Some(at) => {
+                let at = start + at + OWN.len();
+                let end = text[at..].find('}').map_or(at, |end| at + end);
+                let names: Vec<_> = limits.split(", ").map(name).collect();
+                let own = text[at..end].trim_end().split(", ");
+                let kept = own.filter(|limit| !names.contains(&name(limit)));
+                let all: Vec<_> = [limits].into_iter().chain(kept).collect();
+                text.replace_range(at..end, &format!("{} ", all.join(", ")));
+            }
             None => text.insert_str(start, &format!("limits = {{ {limits} }}\n")),
         }
     }
@@ -81,6 +94,8 @@ mod tests {
         assert!(text.contains("\nlimits = { restarts = 9, weight = 7 }\n"));
         assert!(text.ends_with("[domain.three]\nlimits = { restarts = 9 }\n"));
         assert_eq!(text.matches("limits").count(), 3);
+        let text = with_limits(&text, &["two"], "restarts = 10, pages = 4").expect("it is there");
+        assert!(text.contains("\nlimits = { restarts = 10, pages = 4, weight = 7 }\n"));
     }
 
     #[test]

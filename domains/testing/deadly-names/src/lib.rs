@@ -58,9 +58,14 @@ impl Files {
         Err(RpcError::Interrupted.into())
     }
 
+    /// Kills those of this name that there are now, not who comes in their place.
     fn kill(&self, name: &[u8]) -> RpcResult<()> {
+        let mut behind = 0;
+        while let Some(info) = self.monitor.next(behind)? {
+            behind = info.id + 1;
+        }
         let mut from = 0;
-        while let Some(info) = self.monitor.next(from)? {
+        while let Some(info) = self.monitor.next(from)?.filter(|info| info.id < behind) {
             from = info.id + 1;
             if info.name.as_str().as_bytes() == name
                 && let Some(domain) = self.control.domain(info.id)?
