@@ -290,7 +290,7 @@ impl Desk {
         let hold = |&number: &u16| places.get_mut(usize::from(number))?.job.take_hold();
         release(calls, window, self.ended.iter().filter_map(hold));
         // Without a job nothing is held.
-        if self.count == 0 {
+        if self.count == 0 && calls.late().is_empty() {
             self.window = None;
         }
     }

@@ -1,6 +1,7 @@
 //! The calls by which the device holds pages of jobs and releases them: of a batch of jobs at once.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use domain_rt::log;
 use interfaces::{
@@ -11,6 +12,8 @@ use crate::job::{Job, NO_HOLD};
 
 /// Jobs whose pages are held or released by one call.
 pub(crate) const AT_ONCE: usize = 64;
+/// What the devices of a driver hold at most: the kernel bounds it.
+const MOST_HOLDS: usize = 1024;
 /// What a job without data has.
 pub(crate) const NO_RUN: DmaRun = DmaRun {
     first: 0,
@@ -36,8 +39,10 @@ pub(crate) trait Calls {
     fn hold(&mut self, window: &Window, count: u32) -> Result<Held<'_>, BlockOutcome>;
     /// Room for the numbers of what is to be released.
     fn holds(&mut self) -> &mut [u64];
-    /// Releases the first `count` of them.
-    fn release(&mut self, window: &Window, count: u32);
+    /// Releases the first `count` of them. False: nothing was released; it is to be tried again.
+    fn release(&mut self, window: &Window, count: u32) -> bool;
+    /// Numbers that are to be tried again. There are no more of them than it has room for.
+    fn late(&mut self) -> &mut Vec<u64>;
 }
 
 /// Has the pages of jobs ready to be held by one call: of those that have data, and as there is
@@ -95,25 +100,62 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Releases what is held, as much of it by one call as can be. Any window of the device does.
+/// Releases what is held, as much of it by one call as can be. Any window of the device does. Who
+/// calls may have too little stack left for that: then it is done by who comes next.
 #[inline]
 pub(crate) fn release(
     calls: &mut impl Calls,
     window: &Window,
     mut held: impl Iterator<Item = u64>,
 ) {
+    let mut is_late = false;
     loop {
         let mut count = 0;
         for (place, hold) in calls.holds().iter_mut().zip(&mut held) {
             *place = hold;
             count += 1;
         }
-        if count > 0 {
-            calls.release(window, count);
+        if count > 0 && !calls.release(window, count) {
+            is_late = true;
+            keep(calls, count as usize);
         }
         if count < AT_ONCE as u32 {
+            break;
+        }
+    }
+    if !is_late && !calls.late().is_empty() {
+        release_late(calls, window);
+    }
+}
+
+/// Keeps the numbers of what was not released.
+#[cold]
+fn keep(calls: &mut impl Calls, count: usize) {
+    for index in 0..count {
+        let hold = calls.holds()[index];
+        let late = calls.late();
+        if late.len() == late.capacity() {
+            // The kernel lends no driver so much.
+            log!("pages stay held: there is no room for their number");
             return;
         }
+        late.push(hold);
+    }
+}
+
+#[cold]
+fn release_late(calls: &mut impl Calls, window: &Window) {
+    loop {
+        let mut count = 0;
+        for index in (0..calls.late().len()).rev().take(AT_ONCE) {
+            calls.holds()[count] = calls.late()[index];
+            count += 1;
+        }
+        if count == 0 || !calls.release(window, count as u32) {
+            return;
+        }
+        let rest = calls.late().len() - count;
+        calls.late().truncate(rest);
     }
 }
 
@@ -124,6 +166,7 @@ pub struct Room {
     most: usize,
     /// It is there from the start: a release must not fail for want of memory.
     holds: RVec<u64>,
+    late: Vec<u64>,
 }
 
 struct Asked {
@@ -146,10 +189,14 @@ impl Room {
     /// # Errors
     /// [`RpcError::NoMemory`].
     pub fn new(most: usize) -> Result<Self, RpcError> {
+        let mut late = Vec::new();
+        let reserved = late.try_reserve_exact(MOST_HOLDS);
+        reserved.map_err(|_| RpcError::NoMemory)?;
         Ok(Room {
             asked: None,
             most,
             holds: RVec::filled(0, AT_ONCE)?,
+            late,
         })
     }
 }
@@ -185,16 +232,25 @@ impl Calls for Room {
         &mut self.holds
     }
 
-    fn release(&mut self, window: &Window, count: u32) {
-        if let Err(error) = window.release(&self.holds, count) {
-            log!("pages were not released: {error:?}");
-        }
+    fn release(&mut self, window: &Window, count: u32) -> bool {
+        let Err(error) = window.release(&self.holds, count) else {
+            return true;
+        };
+        log!("pages were not released: {error:?}");
+        // Of a call that was not made nothing was done.
+        !matches!(error, MemoryError::Rpc(_))
+    }
+
+    fn late(&mut self) -> &mut Vec<u64> {
+        &mut self.late
     }
 }
 
 fn outcome(error: MemoryError) -> BlockOutcome {
     match error {
-        MemoryError::Rpc(RpcError::NoMemory | RpcError::Busy) => BlockOutcome::NoMemory,
+        MemoryError::Rpc(RpcError::NoMemory | RpcError::Busy | RpcError::StackLow) => {
+            BlockOutcome::NoMemory
+        }
         _ => BlockOutcome::Memory,
     }
 }

@@ -38,6 +38,9 @@ pub struct Paper {
     held: Vec<usize>,
     /// Numbers of each call that released some.
     released: Vec<Vec<u64>>,
+    late: Vec<u64>,
+    /// How many calls that release are not made, for want of stack say.
+    failing: u32,
 }
 
 impl Default for Paper {
@@ -56,6 +59,8 @@ impl Default for Paper {
             next: 300,
             held: Vec::new(),
             released: Vec::new(),
+            late: Vec::with_capacity(100),
+            failing: 0,
         }
     }
 }
@@ -93,8 +98,17 @@ impl Calls for Paper {
         &mut self.holds
     }
 
-    fn release(&mut self, _: &Arc<Handle<dyn DmaWindow>>, count: u32) {
+    fn release(&mut self, _: &Arc<Handle<dyn DmaWindow>>, count: u32) -> bool {
+        if self.failing > 0 {
+            self.failing -= 1;
+            return false;
+        }
         self.released.push(self.holds[..count as usize].to_vec());
+        true
+    }
+
+    fn late(&mut self) -> &mut Vec<u64> {
+        &mut self.late
     }
 }
 
@@ -253,6 +267,31 @@ fn everything_is_released_once() {
     released.sort_unstable();
     assert_eq!(released, (300..400).collect::<Vec<u64>>());
     assert_eq!(answers(&mut state, id).len(), 100);
+}
+
+/// Who takes the answers has no stack left for the calls that release. Somebody else comes, who has
+/// nothing to release himself.
+#[test]
+fn what_could_not_be_released_is_released_later() {
+    let mut state = State::default();
+    let (id, mut paper) = (open_both(&mut state), Paper::default());
+    let requests: Vec<_> = (0..100).map(read).collect();
+    let mut desk = desk_with(&mut state, id, &requests);
+    desk.begin_by(&mut paper, |_, _, _, _| Ok(()));
+    paper.failing = 2;
+    end_all(&mut state, &mut desk, &mut paper);
+    assert_eq!(answers(&mut state, id).len(), 100);
+    assert_eq!((paper.released.len(), paper.late.len()), (0, 100));
+    paper.failing = 1;
+    desk.let_go(&mut paper);
+    assert_eq!((paper.released.len(), paper.late.len()), (0, 100));
+    desk.let_go(&mut paper);
+    let mut released = paper.released.concat();
+    released.sort_unstable();
+    assert_eq!(released, (300..400).collect::<Vec<u64>>());
+    assert!(paper.late.is_empty());
+    desk.let_go(&mut paper);
+    assert!(desk.window.is_none() && paper.released.len() == 2);
 }
 
 #[test]
