@@ -214,10 +214,22 @@ impl Front {
     }
 
     /// Empties a slot of the driver's queue, if there is one. Whether that is lost: it is also if
-    /// it does not do so, for then the slot would be another's there.
-    pub fn unregister_back(&self, slot: u32) -> bool {
-        let back = self.back.as_ref();
-        back.is_some_and(|back| back.queue.unregister(slot).is_err())
+    /// it says that there is nothing, for then its slots are others.
+    ///
+    /// # Errors
+    /// That of a driver which lives, and has the slot as it was.
+    pub fn unregister_back(&self, slot: u32) -> Result<bool, QueueError> {
+        let Some(back) = &self.back else {
+            return Ok(false);
+        };
+        match back.queue.unregister(slot) {
+            Ok(()) => Ok(false),
+            Err(error) if is_lost(&back.queue, &error) => Ok(true),
+            // Who calls may have too little stack for it, or may have asked for what lies in a slot
+            // before there was something: a driver must not be ended for that.
+            Err(error @ (QueueError::InUse | QueueError::Rpc(_))) => Err(error),
+            Err(_) => Ok(true),
+        }
     }
 
     /// Takes all answers that the driver has. As many as there is `room` for go straight there, if
@@ -336,14 +348,22 @@ impl Front {
         self.book.answers() > 0
     }
 
-    /// Whom to tell of answers that were not taken, if there are some.
+    /// Whom to tell of answers that were not taken, if there are some, that of a group too.
     pub fn whom_to_tell(&self) -> Option<Arc<Handle<dyn Raiser>>> {
-        self.raiser.clone().filter(|_| self.has_answers())
+        let is_done = !self.group.is_empty() && !self.group.is_open();
+        let raiser = self.raiser.as_ref();
+        raiser.filter(|_| is_done || self.has_answers()).cloned()
     }
 
     /// Whether the driver has requests.
     pub fn has_given(&self) -> bool {
         self.back.is_some() && self.book.given() > 0
+    }
+
+    /// Whether something waits, and no answer of the driver will have somebody look after it.
+    pub fn is_stuck(&self) -> bool {
+        let waits = self.book.has_waiting() || self.has_group();
+        waits && self.back.is_some() && self.book.given() == 0
     }
 
     /// The number of the back, and that of the oldest request that it has.
@@ -449,7 +469,8 @@ fn hand_on(back: &Back, batch: &RVec<BlockRequest>, count: u32) -> Option<u32> {
     match back.queue.submit(batch, count) {
         Ok(taken) => (taken <= count).then_some(taken),
         Err(error) if is_lost(&back.queue, &error) => None,
-        // For want of memory, perhaps: it is tried again with the next call.
+        // For want of memory or stack, perhaps: it is tried again with the next call, or by the
+        // keeper.
         Err(_) => Some(0),
     }
 }

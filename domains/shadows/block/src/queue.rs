@@ -20,7 +20,8 @@ pub struct Queue {
 
 impl Queue {
     /// Does `work` with the front, if it is the one that is open. If that finds the driver lost,
-    /// which is the second that it says, the keeper looks for the next one.
+    /// which is the second that it says, the keeper looks for the next one. If something could not
+    /// be handed on, it tries again.
     fn with<T>(
         &self,
         work: impl FnOnce(&mut Front) -> (Result<T, QueueError>, bool),
@@ -34,8 +35,8 @@ impl Queue {
         }
         let (answer, is_lost) = work(front);
         let lost = if is_lost { front.lose() } else { None };
-        let is_given = front.has_given();
-        let is_due = is_lost || is_given && !state.is_watched;
+        let (is_given, is_stuck) = (front.has_given(), front.is_stuck());
+        let is_due = is_lost || is_stuck || is_given && !state.is_watched;
         state.is_watched |= is_given;
         drop(state);
         drop(lost);
@@ -67,10 +68,10 @@ impl BlockQueue for Queue {
     fn unregister(&self, slot: u32) -> Result<(), QueueError> {
         let emptied = self.with(|front| match front.slots.get_mut(slot as usize) {
             Some(Some(used)) if used.uses > 0 => (Err(QueueError::InUse), false),
-            Some(used @ Some(_)) => {
-                let old = used.take();
-                (Ok(old), front.unregister_back(slot))
-            }
+            Some(Some(_)) => match front.unregister_back(slot) {
+                Ok(is_lost) => (Ok(front.slots[slot as usize].take()), is_lost),
+                Err(error) => (Err(error), false),
+            },
             _ => (Err(QueueError::BadSlot), false),
         });
         emptied.map(drop)

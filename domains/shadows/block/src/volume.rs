@@ -311,10 +311,12 @@ impl Volume {
         while let Some(lost) = self.wait_for_alarm(until) {
             self.mend(way, lost);
             let is_ending = self.finish(way);
+            let is_stuck = self.push(way);
             self.watch(way, &mut watch);
-            until = match is_ending {
-                true => Some(time::now() + LOOK),
-                false => watch.next,
+            until = match (is_ending, is_stuck) {
+                (true, _) => Some(time::now() + LOOK),
+                (false, true) => Some(time::now() + PAUSE),
+                (false, false) => watch.next,
             };
         }
     }
@@ -360,6 +362,28 @@ impl Volume {
             ring(&self.alarm, 0);
         }
         !is_over
+    }
+
+    /// Hands on what a submitter could not, for want of memory or stack, or since the gate was
+    /// closed; whether it is to be tried again.
+    fn push(&self, way: &Way) -> bool {
+        let pass = way.passage.try_enter();
+        let mut state = self.state.lock();
+        let Some(front) = state.front.as_mut().filter(|front| front.is_stuck()) else {
+            return false;
+        };
+        if pass.is_none() {
+            return true;
+        }
+        let lives = front.pump();
+        let is_stuck = lives && front.is_stuck();
+        let lost = if lives { None } else { front.lose() };
+        drop(state);
+        drop(lost);
+        if !lives {
+            ring(&self.alarm, 0);
+        }
+        is_stuck
     }
 
     /// Looks whether the driver has lost a request, if it is time.

@@ -32,6 +32,7 @@ enum Way {
     Lose,
     Wild,
     Many,
+    Shy,
 }
 
 fn parse(options: &[u8]) -> Option<(u64, Way)> {
@@ -41,6 +42,7 @@ fn parse(options: &[u8]) -> Option<(u64, Way)> {
         None => Way::Lose,
         Some("wild") => Way::Wild,
         Some("many") => Way::Many,
+        Some("shy") if number > 0 => Way::Shy,
         Some(_) => return None,
     };
     Some((number, way))
@@ -49,7 +51,8 @@ fn parse(options: &[u8]) -> Option<(u64, Way)> {
 /// The device that is passed on.
 struct Disk {
     device: Handle<dyn Block>,
-    /// Requests until the one that is meant, itself included; 0 when it has come.
+    /// Requests until the one that is meant, itself included; 0 when it has come. Of one that is
+    /// shy each so manieth call is refused.
     left: Arc<AtomicU64>,
     way: Way,
 }
@@ -68,12 +71,13 @@ impl BlockBase for Disk {
     ) -> Result<Handle<dyn BlockQueue>, BlockError> {
         let queue = self.device.open(raiser)?;
         let left = self.left.clone();
-        let (way, is_due) = (self.way, AtomicBool::new(false));
+        let way = self.way;
         Ok(Handle::new(Queue {
             queue,
             left,
             way,
-            is_due,
+            is_due: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
         })?)
     }
 }
@@ -85,6 +89,18 @@ struct Queue {
     way: Way,
     /// The next answer is nonsense.
     is_due: AtomicBool,
+    calls: AtomicU64,
+}
+
+impl Queue {
+    /// Refuses a call now and then, as if its caller had too little stack left.
+    fn agree(&self) -> Result<(), QueueError> {
+        let (calls, each) = (&self.calls, self.left.load(Ordering::Relaxed));
+        match self.way == Way::Shy && calls.fetch_add(1, Ordering::Relaxed) % each == 0 {
+            true => Err(QueueError::Rpc(RpcError::StackLow)),
+            false => Ok(()),
+        }
+    }
 }
 
 impl BlockQueue for Queue {
@@ -97,12 +113,15 @@ impl BlockQueue for Queue {
     }
 
     fn unregister(&self, slot: u32) -> Result<(), QueueError> {
+        self.agree()?;
         self.queue.unregister(slot)
     }
 
     fn submit(&self, requests: &RVec<BlockRequest>, count: u32) -> Result<u32, QueueError> {
+        self.agree()?;
         let left = self.left.load(Ordering::Relaxed);
         let before = match left {
+            _ if self.way == Way::Shy => return self.queue.submit(requests, count),
             1 if time::now() < SOON && self.way == Way::Lose => {
                 log!("a request is lost");
                 self.left.store(0, Ordering::Relaxed);
