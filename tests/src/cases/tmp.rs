@@ -13,6 +13,7 @@ pub(super) const CASES: &[Case] = &[
     case("tmp-copies-under-crashes", copies),
     case("tmp-copies-under-crashes-on-4-processors", copies_on_four),
     case("tmp-changes-of-names-under-crashes", names),
+    case("tmp-file-is-made-while-it-is-removed", made_and_removed),
     case("tmp-keeps-a-removed-file-that-is-open", removed_file),
     case("tmp-keeper-crashes", keeper),
     case("tmp-keeper-and-files-crash-at-once", both),
@@ -109,6 +110,14 @@ fn names(bench: &Bench<'_>) -> Result<()> {
         rm -r s; crash ramfs; cat keep keep2; ls | wc -l; ls c7";
     let answer = run(bench, 1, line)?.status(0)?.silently()?;
     answer.prints("new\nkept\n22\nb\n").map(drop)
+}
+
+/// Who makes a file where there is none is never told that there is none, whoever removes it.
+fn made_and_removed(bench: &Bench<'_>) -> Result<()> {
+    let line = "for n in 1 2 3; do { until [ -e /tmp/enough ]; do rm -f /tmp/x; done; } & done; \
+        for i in $(seq 6000); do echo $i > /tmp/x; done; echo > /tmp/enough; wait; echo made";
+    let answer = run(bench, 4, line)?.status(0)?.silently()?;
+    answer.prints("made\n").map(drop)
 }
 
 /// Its last name is removed, then the file system crashes, twice; who has it open reads on.

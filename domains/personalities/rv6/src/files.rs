@@ -13,6 +13,8 @@ use crate::volumes::Node;
 
 /// Permission bits of new files.
 const MODE: u16 = 0o644;
+/// How often a path is gone again if what it led to is removed before it is opened.
+const ATTEMPTS: u32 = 8;
 
 /// Opens what is at `path`.
 ///
@@ -37,6 +39,23 @@ pub fn open(
     {
         return open_found(system, node, flags);
     }
+    for _ in 1..ATTEMPTS {
+        match open_led(system, from, path, flags) {
+            // Somebody removes it meanwhile: then it is made.
+            Err(Errno::Fs(FsError::NotFound)) if flags.create => {}
+            opened => return opened,
+        }
+    }
+    open_led(system, from, path, flags)
+}
+
+/// Opens what the path leads to, or makes it.
+fn open_led(
+    system: &System,
+    from: &Place<Node>,
+    path: &[u8],
+    flags: OpenFlags,
+) -> Result<Description, Errno> {
     let exclusive = flags.create && flags.exclusive;
     let found = walk(&system.volumes, from, path, !exclusive).map_err(errors::walk)?;
     let (node, is_new) = match found.node {
