@@ -28,6 +28,9 @@ use super::writing::LONGEST;
 use super::{PAGE, Pages, memory_error};
 use crate::shadow::Shadow;
 
+/// How often a page is populated that goes before it has its room.
+const ATTEMPTS: u32 = 8;
+
 impl Pages {
     /// A way to the pages of a file that may be written to.
     ///
@@ -72,32 +75,53 @@ impl Pages {
         }
         self.make_way(shadow, 1)?;
         let file = self.file(shadow, inode)?;
-        if self.populate_file(shadow, &file, page, 1)? == 0 {
-            return Ok(false);
+        for _ in 0..ATTEMPTS {
+            if self.populate_file(shadow, &file, page, 1)? == 0 {
+                return Ok(false);
+            }
+            if let Some(is_there) = self.prepare_populated(shadow, &file, page)? {
+                return Ok(is_there);
+            }
         }
+        Err(FsError::NoSpace)
+    }
+
+    /// As [`prepare`](Self::prepare); `None` if there must be room on the disk for the page, which
+    /// has gone meanwhile.
+    fn prepare_populated(
+        &self,
+        shadow: &Shadow,
+        file: &Arc<File>,
+        page: u64,
+    ) -> Result<Option<bool>, FsError> {
+        let inode = file.inode;
         let mut state = file.lock(shadow)?;
-        let is_known = |known: Arc<File>| Arc::ptr_eq(&known, &file);
+        let is_known = |known: Arc<File>| Arc::ptr_eq(&known, file);
         if !file.record.lock().is_shared || !self.known(inode).is_some_and(is_known) {
             return Err(FsError::Invalid);
         }
         if page >= state.pages {
-            return Ok(false);
+            return Ok(Some(false));
         }
         let tags = file.owner.tags(page).map_err(memory_error)?;
-        // If it has gone meanwhile the program meets the next fault there.
-        if tags.dirty || !tags.present || tags.loading {
-            return Ok(true);
+        if tags.dirty {
+            return Ok(Some(true));
         }
+        // If it has gone, it may be there again by the time that the program writes.
+        let is_there = tags.present && !tags.loading;
         if !self.may_take(shadow, 1)? {
-            self.give_place(shadow, &file, page)?;
+            if !is_there {
+                return Ok(None);
+            }
+            self.give_place(shadow, file, page)?;
         }
-        self.enliven(shadow, &file)?;
+        self.enliven(shadow, file)?;
         // Who prepares what he never writes to makes the room look smaller, by a file at most.
         if state.dirty < state.pages {
             self.count_dirty(&mut state, 1);
         }
         file.set_record(|record| record.modified = time::wall_coarse())?;
-        Ok(true)
+        Ok(Some(true))
     }
 
     /// Has the file system give a page its place on the disk, by what is in it, so that it says
