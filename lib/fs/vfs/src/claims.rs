@@ -11,6 +11,9 @@ use core::ops::Range;
 
 /// Pages that nobody has.
 const NONE: Range<u64> = 0..0;
+/// The most pages of a file that are claimed at a time. An object has 4,096 loads at most, and who
+/// changes the file may need some as well.
+pub const MOST_CLAIMED: u64 = 2048;
 
 /// What one can do about a page that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub enum Chance {
     Claimed,
     /// Wait: somebody has it alone.
     Closed,
+    /// Wait: so much of the file is being loaded that nothing can be added.
+    Full,
     /// Find out how many pages the file has.
     Unknown,
     /// Nothing: it lies behind the end.
@@ -55,6 +60,11 @@ impl Claims {
         self.pages = pages;
     }
 
+    /// How many pages the file has, if that is known.
+    pub fn pages(&self) -> Option<u64> {
+        self.pages
+    }
+
     /// Whether it is known how many pages the file has.
     pub fn is_known(&self) -> bool {
         self.pages.is_some()
@@ -83,7 +93,11 @@ impl Claims {
                 end = end.min(claimed.start);
             }
         }
-        Chance::Free(end - first)
+        let claimed = self.claimed.iter().map(|pages| pages.end - pages.start);
+        match MOST_CLAIMED.saturating_sub(claimed.sum()) {
+            0 => Chance::Full,
+            room => Chance::Free(room.min(end - first)),
+        }
     }
 
     /// Sees to it that there is memory for one more claim; whether there is.
@@ -213,6 +227,22 @@ mod tests {
         claims.set_pages(None);
         assert!(!claims.is_known());
         assert_eq!(claims.chance(0, 1), Chance::Unknown);
+    }
+
+    #[test]
+    fn no_more_of_a_file_is_loaded_at_a_time_than_an_object_takes() {
+        let mut claims = of(100_000);
+        for number in 0..MOST_CLAIMED / 64 - 1 {
+            claim(&mut claims, number * 100..number * 100 + 64);
+        }
+        assert_eq!(claims.chance(50_000, 100), Chance::Free(64));
+        claim(&mut claims, 50_000..50_064);
+        assert_eq!(claims.chance(60_000, 1), Chance::Full);
+        assert_eq!(claims.chance(50_000, 1), Chance::Claimed);
+        claims.keep(50_000, 60);
+        assert_eq!(claims.chance(60_000, 100), Chance::Free(4));
+        claims.end(100);
+        assert_eq!(claims.chance(60_000, 100), Chance::Free(68));
     }
 
     /// At random: no page has two loads, none is loaded that somebody has alone, and none behind

@@ -148,7 +148,10 @@ impl File {
 
     /// Waits until something can be done about a page.
     fn await_chance(&self, page: u64) -> Result<(), FsError> {
-        self.wait_while(|claims| matches!(claims.chance(page, 1), Chance::Claimed | Chance::Closed))
+        self.wait_while(|claims| {
+            let chance = claims.chance(page, 1);
+            matches!(chance, Chance::Claimed | Chance::Closed | Chance::Full)
+        })
     }
 
     /// Has these pages alone, with the file's lock, when their loads have ended.
