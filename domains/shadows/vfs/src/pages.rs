@@ -184,9 +184,14 @@ impl Pages {
                 files.entry(inode).or_insert_with(|| new.clone()).clone()
             }
         };
+        self.note_use(&file);
+        Ok(file)
+    }
+
+    /// Notes that somebody uses the file now. Memory comes from those that were used longest ago.
+    fn note_use(&self, file: &File) {
         let now = self.uses.fetch_add(1, Ordering::Relaxed);
         file.used.store(now, Ordering::Relaxed);
-        Ok(file)
     }
 
     /// A file that is not known yet. Who looks at all of them may have one still that was

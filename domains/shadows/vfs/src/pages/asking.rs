@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 
 use domain_rt::sync::{Condvar, Mutex};
 use gate::{OwnPass, Passage};
-use interfaces::FsError;
+use interfaces::{FsError, MemoryError};
 use vfs::claims::Chance;
 
 use super::file::File;
@@ -23,7 +23,7 @@ const MOST: usize = 64;
 /// Threads that bring what has begun, and the most that may have begun and waits for one. Who asks
 /// for more than that brings it himself.
 pub const BRINGERS: usize = 4;
-const MOST_BEGUN: usize = 64;
+const MOST_BEGUN: usize = 16;
 /// Pages that are loaded at once: who needs one of them waits no longer.
 const PIECE: u64 = 32;
 
@@ -119,10 +119,10 @@ impl Jobs {
 /// How many pages from `first` on have content, of `count`.
 fn there(file: &File, first: u64, count: u64) -> Result<u64, FsError> {
     for at in 0..count {
-        let tags = file.owner.tags(first.saturating_add(at));
-        let tags = tags.map_err(memory_error)?;
-        if !tags.present || tags.loading {
-            return Ok(at);
+        match file.owner.tags(first.saturating_add(at)) {
+            Ok(tags) if tags.present && !tags.loading => {}
+            Ok(_) | Err(MemoryError::Beyond) => return Ok(at),
+            Err(error) => return Err(memory_error(error)),
         }
     }
     Ok(count)
@@ -139,13 +139,16 @@ impl Pages {
         passage: &Arc<Passage>,
         inode: u64,
         first: u64,
-        count: u64,
+        mut count: u64,
     ) -> Result<u64, FsError> {
         if self.objects.is_none() {
             return Err(FsError::Unsupported);
         }
         let mut coming = 0;
         if let Some(file) = self.known(inode) {
+            // Who asks by a fault makes use of the file, too.
+            self.note_use(&file);
+            count = file.up_to_end(first, count);
             coming = there(&file, first, count.min(LOAD))?;
             if coming < count {
                 let (next, left) = (first.saturating_add(coming), count - coming);

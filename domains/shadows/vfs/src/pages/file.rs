@@ -175,15 +175,14 @@ impl Loading<'_> {
         mut self,
         end: impl FnOnce(&Handle<dyn VmoOwner>, u64, u64) -> Result<u64, MemoryError>,
     ) -> Result<(), FsError> {
-        let count = core::mem::take(&mut self.count);
-        let ended = end(&self.file.owner, self.first, count);
+        let ended = end(&self.file.owner, self.first, self.count);
         match ended.map_err(memory_error)? {
-            ended if ended == count => Ok(()),
-            // A device has some still; it was to be done with them.
-            _ => {
-                self.count = count;
-                Err(FsError::Device)
+            ended if ended == self.count => {
+                self.count = 0;
+                Ok(())
             }
+            // A device has some still; it was to be done with them.
+            _ => Err(FsError::Device),
         }
     }
 }

@@ -66,8 +66,8 @@ impl Claim {
     /// The load has failed for them as a whole: only the first is tried again.
     fn narrow(&mut self) -> Result<(), FsError> {
         let (first, owner) = (self.first, &self.file.owner);
-        let count = take(&mut self.count);
-        owner.break_off(first, count).map_err(memory_error)?;
+        owner.break_off(first, self.count).map_err(memory_error)?;
+        self.count = 0;
         owner.load(first, 1).map_err(memory_error)?;
         self.count = 1;
         self.file.change_claims(|claims| claims.keep(first, 1));
@@ -76,15 +76,11 @@ impl Claim {
 
     /// They have their content; how many.
     fn end(mut self) -> Result<u64, FsError> {
-        let count = take(&mut self.count);
-        let ended = self.file.owner.loaded(self.first, count);
+        let ended = self.file.owner.loaded(self.first, self.count);
         match ended.map_err(memory_error)? {
-            ended if ended == count => Ok(count),
+            ended if ended == self.count => Ok(take(&mut self.count)),
             // A device has some still; it was to be done with them.
-            _ => {
-                self.count = count;
-                Err(FsError::Device)
-            }
+            _ => Err(FsError::Device),
         }
     }
 }
@@ -175,6 +171,12 @@ impl File {
         Some(Alone(self))
     }
 
+    /// Of `count` pages from `first` on those that are not behind the end, if that is known.
+    pub fn up_to_end(&self, first: u64, count: u64) -> u64 {
+        let pages = self.claims.lock().of.pages();
+        pages.map_or(count, |pages| pages.saturating_sub(first).min(count))
+    }
+
     /// Whether it is known how many pages the file has.
     pub fn is_current(&self) -> bool {
         self.claims.lock().of.is_known()
@@ -201,7 +203,16 @@ impl File {
             count: 0,
         };
         // Without the lock: there may be no memory for some time.
-        match self.owner.load(first, free) {
+        let mut begun = self.owner.load(first, free);
+        if let Err(MemoryError::Present) = begun
+            && self.owner.tags(first).is_ok_and(|tags| tags.loading)
+        {
+            // Its load is nobody's, since it was claimed just now: who had it could not even break
+            // it off, for want of stack say.
+            self.owner.break_off(first, 1).map_err(memory_error)?;
+            begun = self.owner.load(first, free);
+        }
+        match begun {
             Ok(count) => {
                 claim.count = count;
                 if count < free {

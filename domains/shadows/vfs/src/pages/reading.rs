@@ -26,7 +26,8 @@ impl Pages {
             return Ok(Err(buffer));
         };
         let length = buffer.len();
-        for _ in 0..ATTEMPTS {
+        let (mut failed, mut most) = (0, 0);
+        while failed < ATTEMPTS {
             let size = match file.record.lock() {
                 record if record.is_live => record.size,
                 record => {
@@ -55,6 +56,8 @@ impl Pages {
                 }
                 Err(error) => return Err(memory_error(error)),
             };
+            failed = if done > most { 0 } else { failed + 1 };
+            most = done.max(most);
             let first = (offset + done) / PAGE;
             let needed = (offset + wanted).div_ceil(PAGE) - first;
             self.populate_file(shadow, &file, first, needed.max(AHEAD))?;
