@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use domain_rt::log;
 use domain_rt::sync::{Condvar, Mutex, MutexGuard};
+use domain_rt::{log, time};
 use interfaces::{
     FileKind, FsError, Handle, MemoryError, MemoryObjects, PageKind, VmoFill, VmoOwner, VmoRights,
     VmoView,
@@ -39,6 +39,11 @@ pub const SHARED: VmoRights = VmoRights {
     write: true,
     ..CLIENTS
 };
+
+/// How often, and after how many nanoseconds, it is looked whether a device lets go of a page. One
+/// that does not answer is reset after some ten seconds.
+const LOOKS: u32 = 15_000;
+const LOOK: u64 = 1_000_000;
 
 /// The pages of one file.
 pub struct File {
@@ -173,17 +178,12 @@ impl Loading<'_> {
 
     fn end_by(
         mut self,
-        end: impl FnOnce(&Handle<dyn VmoOwner>, u64, u64) -> Result<u64, MemoryError>,
+        end: impl Fn(&Handle<dyn VmoOwner>, u64, u64) -> Result<u64, MemoryError>,
     ) -> Result<(), FsError> {
-        let ended = end(&self.file.owner, self.first, self.count);
-        match ended.map_err(memory_error)? {
-            ended if ended == self.count => {
-                self.count = 0;
-                Ok(())
-            }
-            // A device has some still; it was to be done with them.
-            _ => Err(FsError::Device),
-        }
+        let (file, first, count) = (self.file, self.first, self.count);
+        file.end_loads(count, || end(&file.owner, first, count))?;
+        self.count = 0;
+        Ok(())
     }
 }
 
@@ -234,6 +234,30 @@ impl File {
             is_lost: AtomicBool::new(false),
             kept: None,
         })
+    }
+
+    /// Ends `count` loads by `end`, which says how many it has ended. The device is done with what
+    /// was asked for here, but it may have a page still for an instance before that has died in a
+    /// load of its own: that is waited for.
+    ///
+    /// # Errors
+    /// That of the call; a device does not let go.
+    pub fn end_loads(
+        &self,
+        count: u64,
+        end: impl Fn() -> Result<u64, MemoryError>,
+    ) -> Result<(), FsError> {
+        let mut ended = 0;
+        for look in 0..LOOKS {
+            if look > 0 {
+                time::sleep(LOOK);
+            }
+            ended += end().map_err(memory_error)?;
+            if ended >= count {
+                return Ok(());
+            }
+        }
+        Err(FsError::Device)
     }
 
     /// Has the next instance of this domain know `record`.

@@ -76,12 +76,9 @@ impl Claim {
 
     /// They have their content; how many.
     fn end(mut self) -> Result<u64, FsError> {
-        let ended = self.file.owner.loaded(self.first, self.count);
-        match ended.map_err(memory_error)? {
-            ended if ended == self.count => Ok(take(&mut self.count)),
-            // A device has some still; it was to be done with them.
-            _ => Err(FsError::Device),
-        }
+        let (file, first, count) = (&self.file, self.first, self.count);
+        file.end_loads(count, || file.owner.loaded(first, count))?;
+        Ok(take(&mut self.count))
     }
 }
 
