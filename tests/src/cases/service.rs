@@ -30,7 +30,6 @@ pub(super) const CASES: &[Case] = &[
     case("service-and-its-keeper-die-in-turn", keeper),
     case("service-and-file-system-die-at-once", both),
     case("service-of-a-mounted-disk-dies", mounted),
-    case("service-dies-with-small-files-in-pages", small),
 ];
 
 /// A machine with `disk` where files of more than 4,000 bytes are written in pages, of which 4 MiB
@@ -73,34 +72,6 @@ fn writes(bench: &Bench<'_>) -> Result<()> {
     ensure!(
         bench.host_read(&disk, "/copy")? == right,
         "/copy is another"
-    );
-    bench.expect_clean(&disk)
-}
-
-/// Small files that were just written lie in pages only, and are there when the shadow dies; also
-/// more of them than may wait to be stored, and when the file system dies as well.
-fn small(bench: &Bench<'_>) -> Result<()> {
-    const FILES: usize = 400;
-    let numbers: String = (1..=FILES).map(|number| format!("{number}\n")).collect();
-    let disk = bench.small_disk("16M", &["-b", "1024"], |root| {
-        Ok(fs::write(root.join("numbers"), &numbers)?)
-    })?;
-    let line = format!(
-        "mkdir /d; cd /d; sync; echo small > s; crash vfs; cat s; \
-         for i in $(seq {FILES}); do echo $i > $i; done; crash vfs; cat $(seq {FILES}) | cmp - /numbers && echo same; \
-         crash ext2; crash vfs; cat $(seq {FILES}) | cmp - /numbers && echo same; rm $(seq {FILES}); ls"
-    );
-    let answer = bench.exec(&disk, &line)?.status(0)?;
-    let answer = answer.prints("small\nsame\nsame\ns\n")?;
-    let mut adopted = answer
-        .log
-        .lines()
-        .filter_map(|line| line.split_once(" files are known again, "));
-    let first = adopted.next().context("nothing was known again")?;
-    ensure!(first.1.starts_with("1 of them"), "{}", answer.log);
-    ensure!(
-        bench.host_read(&disk, "/d/s")? == b"small\n",
-        "/d/s is another"
     );
     bench.expect_clean(&disk)
 }

@@ -7,6 +7,9 @@ const DEFAULT: usize = 16 << 20;
 /// Bytes of pages of files if nothing else is said.
 const DEFAULT_PAGES: usize = 32 << 20;
 
+/// Bytes of a file that is written through the file system, if nothing else is said.
+const DEFAULT_SMALL: usize = 64 << 10;
+
 /// What the options say.
 pub struct Settings {
     /// How many bytes of changes are remembered at most.
@@ -17,8 +20,8 @@ pub struct Settings {
     pub pages: usize,
     /// How long the lock for changes is held is told at each sync.
     pub tells_held: bool,
-    /// How many bytes a file may have that is always written through the file system.
-    pub small: Option<usize>,
+    /// How many bytes a file may have that is written through the file system.
+    pub small: usize,
 }
 
 /// Reads the text.
@@ -28,7 +31,7 @@ pub fn parse(text: &[u8]) -> Settings {
         is_lasting: false,
         pages: DEFAULT_PAGES,
         tells_held: false,
-        small: None,
+        small: DEFAULT_SMALL,
     };
     for word in text
         .split(u8::is_ascii_whitespace)
@@ -41,7 +44,7 @@ pub fn parse(text: &[u8]) -> Settings {
             (b"held", _) => settings.tells_held = true,
             (_, [Some(said), ..]) => settings.log = said,
             (_, [_, Some(said), _]) => settings.pages = said,
-            (_, [.., Some(said)]) => settings.small = Some(said),
+            (_, [.., Some(said)]) => settings.small = said,
             _ => log!(
                 "option not understood: {}",
                 alloc::string::String::from_utf8_lossy(word)

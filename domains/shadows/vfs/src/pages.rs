@@ -29,9 +29,10 @@
 //! for it. It is live until nobody but this domain holds it ([`sharing`]).
 //!
 //! # The old way
-//! Writes to files that are not known and stay small, while many files wait to be stored
-//! ([`Pages::has_place`]), and all where there is hardly room on the disk, go to the file system,
-//! into the log, and take pages away that they concern. Nothing of such a file is live then.
+//! Writes to files that are not known and stay small, and all where there is hardly room on the
+//! disk, go to the file system, into the log, and take pages away that they concern. Nothing of
+//! such a file is live then. What small means depends on who writes: the memory of a program is
+//! copied straight into pages, so that pages pay from the first on ([`Pages::has_place`]).
 //!
 //! # Locks
 //! A file's lock is held by who writes, cuts or stores its pages; `old` by who changes a file that
@@ -83,9 +84,7 @@ const CUT: u64 = 512;
 /// The most files that are known.
 pub const MOST_FILES: usize = 2048;
 
-/// Files that stay as small as this become known by a write only while fewer are live than
-/// [`MOST_SMALL`].
-const SMALL: u64 = 64 << 10;
+/// The most files that are live, for a small one to become known because a program writes to it.
 const MOST_SMALL: usize = 256;
 /// How often, and for how many nanoseconds, who needs a place waits where there is none.
 const PATIENCE: u32 = 8;
@@ -103,9 +102,8 @@ pub struct Pages {
     /// The most pages, and how many there are at most.
     most: u64,
     there: AtomicU64,
-    /// Bytes of files that are written the old way, always if that was said.
+    /// Bytes of files that are written the old way.
     small: u64,
-    is_said: bool,
     uses: AtomicU64,
     /// Dirty pages of all files that have no place on the disk yet.
     dirty: AtomicU64,
@@ -138,8 +136,7 @@ impl Pages {
             files: Mutex::new(BTreeMap::new()),
             old: Mutex::new(()),
             most: (settings.pages as u64 / PAGE).max(LOAD),
-            small: settings.small.map_or(SMALL, |bytes| bytes as u64),
-            is_said: settings.small.is_some(),
+            small: settings.small as u64,
             there: AtomicU64::new(0),
             uses: AtomicU64::new(0),
             dirty: AtomicU64::new(0),
@@ -230,11 +227,10 @@ impl Pages {
         Err(RpcError::NoMemory.into())
     }
 
-    /// Whether a small file may become known because somebody writes to it. Each that is live is
-    /// stored by itself, which takes longer than to write some together the old way, and large ones
-    /// are not to wait for many of them.
+    /// Whether a small file may become known because a program writes to it. Each that is live is
+    /// stored by itself, and those are not to be so many that large ones wait for them.
     fn has_place(&self) -> bool {
-        !self.is_said && self.keeper.lock().live.len() < MOST_SMALL
+        self.keeper.lock().live.len() < MOST_SMALL
     }
 
     /// Forgets files that were used longest ago of those that nobody holds; how many.

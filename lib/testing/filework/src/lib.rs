@@ -49,7 +49,7 @@ pub const SYNCS: u64 = 32;
 /// The path of five names that [`run_names`] goes by.
 pub const DEEP: &str = "one/two/three/four/five";
 /// How many phases [`run_names`] reports.
-pub const NAME_PHASES: usize = 5;
+pub const NAME_PHASES: usize = 4;
 /// How often it goes there.
 const WALKS: u64 = 1000;
 /// Files that it makes and removes.
@@ -259,9 +259,6 @@ pub fn run_names<S: System>(system: &mut S) -> Result<(), S::Error> {
         })
     })?;
     timed(system, "create", FEW, |system| create_some(system, FEW))?;
-    timed(system, "first read", FEW, |system| {
-        (0..FEW).try_for_each(|n| read_small(system, n))
-    })?;
     timed(system, "remove", FEW, |system| {
         (0..FEW).try_for_each(|n| system.remove(&small(n)))
     })
@@ -390,17 +387,6 @@ fn write_some<S: System>(system: &mut S) -> Result<(), S::Error> {
 
 fn small(n: u64) -> String {
     format!("many/file{n:05}")
-}
-
-fn read_small<S: System>(system: &mut S, n: u64) -> Result<(), S::Error> {
-    let path = small(n);
-    let file = system.open(&path, Mode::Read)?;
-    let start = system.read(&file, 0, SMALL)?;
-    system.close(file)?;
-    match start == n.to_le_bytes() {
-        true => Ok(()),
-        false => Err(system.wrong(&path, 0)),
-    }
 }
 
 fn create<S: System>(system: &mut S) -> Result<(), S::Error> {

@@ -100,7 +100,9 @@ impl Pages {
     ) -> Result<Option<(u64, u64)>, FsError> {
         let length = data.len();
         let reach = offset.unwrap_or(0).saturating_add(length);
-        let is_meant = self.known(inode).is_some() || reach > self.small || self.has_place();
+        let is_meant = self.known(inode).is_some()
+            || reach > self.small
+            || (!data.is_own() && self.has_place());
         if self.objects.is_none() || length == 0 || !is_meant || reach > LONGEST {
             return Ok(None);
         }
