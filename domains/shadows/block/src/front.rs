@@ -381,6 +381,9 @@ impl Front {
         if !self.group.is_empty() {
             return Err(QueueError::InUse);
         }
+        if requests.len() > GROUP {
+            return Err(QueueError::BadCount);
+        }
         requests
             .iter()
             .try_for_each(|request| self.check(request))?;
