@@ -51,8 +51,8 @@ fn parse(options: &[u8]) -> Option<(u64, Way)> {
 /// The device that is passed on.
 struct Disk {
     device: Handle<dyn Block>,
-    /// Requests until the one that is meant, itself included; 0 when it has come. Of one that is
-    /// shy each so manieth call is refused.
+    /// Requests until the one that is meant, itself included; 0 when it has come. If it is
+    /// shy, one of so many calls is refused.
     left: Arc<AtomicU64>,
     way: Way,
 }

@@ -190,7 +190,7 @@ impl Loading<'_> {
 impl Drop for Loading<'_> {
     fn drop(&mut self) {
         if self.count > 0 {
-            // It fails only where there is nothing to be broken off.
+            // If it fails, for want of stack say, who claims the page next breaks it off.
             let _ = self.file.owner.break_off(self.first, self.count);
         }
     }
