@@ -185,13 +185,15 @@ impl Record {
     }
 
     fn text(&self) -> String {
-        let (runs, right) = self.counts();
-        let mut text = format!("{right} of {runs} runs right\n");
+        let ((_, right), mut text) = (self.counts(), String::new());
         for (kind, (runs, right)) in &self.kinds {
             let _ = writeln!(text, "    {kind:<24} {right:>5} of {runs:>5}");
         }
         let seconds = self.start.elapsed().as_secs();
         let (seed, path) = (self.plan.seed, self.path.display());
-        text + &format!("seed {seed}, {seconds} s; ledger: {path}\n")
+        text += &format!("seed {seed}, {seconds} s; ledger: {path}\n");
+        // Of those that were asked for, so that a campaign that ran out of time is none that is
+        // right.
+        text + &format!("{right} of {} runs right\n", self.plan.runs)
     }
 }

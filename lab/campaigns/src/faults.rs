@@ -123,18 +123,19 @@ pub fn faults(project: &Project, options: &Options) -> Result<i32> {
     };
     campaign.carry_out()?;
     let summary = &campaign.summary;
+    let right = summary.right(options.domain != "block-shadow") as u64;
     tool::print(&match options.json {
         true => format!("{:#}\n", summary.json()),
         false => format!(
-            "{}\nseed {}, {:.0} s; ledger: {}\n",
+            "{}\nseed {}, {:.0} s; ledger: {}\n{right} of {} runs right\n",
             summary.text(),
             options.seed,
             campaign.start.elapsed().as_secs_f64(),
-            path.display()
+            path.display(),
+            options.runs
         ),
     });
-    let is_good = summary.is_good(options.domain != "block-shadow");
-    Ok(i32::from(!is_good || summary.runs() as u64 != options.runs))
+    Ok(i32::from(right != options.runs))
 }
 
 /// The instructions of a signed image that may be replaced: all in its executable segments but
@@ -300,7 +301,9 @@ impl Campaign<'_> {
                 }
                 Said::End(_) if self.last_was_hang(next) => break,
                 Said::End(how) => {
-                    next = self.take(&ledger::fatal(next, kind, "kernel_fault", &how))? + 1;
+                    next =
+                        self.take(&ledger::fatal(next, kind, "kernel_fault", &how.to_string()))?
+                            + 1;
                     break;
                 }
                 Said::Nothing if heard.elapsed() > SILENCE => {
@@ -363,7 +366,7 @@ fn cycles(kernel: &Kernel<'_>, count: u64, options: &Options) -> Result<i32> {
                     lines.push(serde_json::from_str::<serde_json::Value>(&line)?);
                 }
             }
-            Said::End(how) => break how,
+            Said::End(how) => break how.to_string(),
             Said::Nothing if start.elapsed() > Duration::from_secs(60 * options.minutes) => {
                 break "not in time".to_string();
             }

@@ -1,6 +1,7 @@
 //! A kernel that a campaign has started, in a Linux process or on the bare machine, and what it
 //! says while it works.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Child;
@@ -40,8 +41,29 @@ pub enum Said {
     Lines(Vec<String>),
     /// Nothing new.
     Nothing,
-    /// It has ended; how.
-    End(String),
+    /// It has ended.
+    End(End),
+}
+
+/// How a kernel ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, or as its process or QEMU says.
+    Own(String),
+    /// QEMU was ended by this signal. No guest may do that to it, so it says nothing of the kernel.
+    Lost(i32),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Own(how) => f.write_str(how),
+            End::Lost(signal) => write!(
+                f,
+                "QEMU itself was ended by signal {signal}, which no kernel should be able to"
+            ),
+        }
+    }
 }
 
 impl Running {
@@ -82,7 +104,9 @@ impl Running {
             Running::Hosted(child, lines) => Ok(match lines.recv_timeout(LOOK) {
                 Ok(line) => Said::Lines(std::iter::once(line).chain(lines.try_iter()).collect()),
                 Err(RecvTimeoutError::Timeout) => Said::Nothing,
-                Err(RecvTimeoutError::Disconnected) => Said::End(child.wait()?.to_string()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    Said::End(End::Own(child.wait()?.to_string()))
+                }
             }),
             Running::Bare {
                 session,
@@ -91,14 +115,13 @@ impl Running {
             } => {
                 let ended = session.end_by(Instant::now() + LOOK)?;
                 let has_ended = ended.is_some() || session.has_ended();
-                let how = ended.map_or_else(|| "QEMU goes on".into(), end_in_words);
                 let log = session.guest.log();
                 let lines = new_lines(&log, read, mark);
                 Ok(match (lines.is_empty(), has_ended) {
                     (false, _) => Said::Lines(lines),
                     (true, true) => {
                         let last = log.lines().last().unwrap_or("without a word");
-                        Said::End(format!("{how}: {last}"))
+                        Said::End(end(ended, last))
                     }
                     (true, false) => Said::Nothing,
                 })
@@ -119,17 +142,17 @@ impl Running {
     }
 }
 
-/// How a machine ended.
-fn end_in_words(ended: Ended) -> String {
-    match ended {
-        Ended::Status(status) => format!("the machine is off, status {status}"),
-        Ended::Off => "the machine is off, or was reset".into(),
-        Ended::KernelPanic => "the kernel panicked".into(),
-        Ended::Failed(code) => format!("QEMU failed, exit code {code}"),
-        Ended::Killed(signal) => {
-            format!("QEMU itself was ended by signal {signal}, which no kernel should be able to")
-        }
-    }
+/// The end of a machine whose log has this line last.
+fn end(ended: Option<Ended>, last: &str) -> End {
+    let how = match ended {
+        Some(Ended::Killed(signal)) => return End::Lost(signal),
+        Some(Ended::Status(status)) => format!("the machine is off, status {status}"),
+        Some(Ended::Off) => "the machine is off, or was reset".into(),
+        Some(Ended::KernelPanic) => "the kernel panicked".into(),
+        Some(Ended::Failed(code)) => format!("QEMU failed, exit code {code}"),
+        None => "QEMU goes on".into(),
+    };
+    End::Own(format!("{how}: {last}"))
 }
 
 /// What stands behind `mark` in the whole lines of `log` from byte `read` on, which is moved behind
@@ -148,6 +171,17 @@ fn new_lines(log: &str, read: &mut usize, mark: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_that_qemu_does_not_survive_is_told_from_one_that_ends() {
+        assert_eq!(
+            end(Some(Ended::Killed(11)), "hostile: at work"),
+            End::Lost(11)
+        );
+        let panicked = end(Some(Ended::KernelPanic), "page fault");
+        assert_eq!(panicked, End::Own("the kernel panicked: page fault".into()));
+        assert!(End::Lost(11).to_string().contains("signal 11"));
+    }
 
     #[test]
     fn whole_lines_are_read_once() {

@@ -1,8 +1,9 @@
 //! Targets that libFuzzer runs, guided by which code an input reaches: the programs of
 //! `tests/fuzz`.
 //!
-//! What is found lies in the folder that the last line names; the program's own output says how to
-//! try it again. Inputs that reached something new are kept between runs, beside what was built.
+//! What is found lies in the folder that the line before the last names; the program's own output
+//! says how to try it again. Inputs that reached something new are kept between runs, beside what
+//! was built.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,7 +60,8 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
         .env("ASAN_OPTIONS", "detect_leaks=0");
     let status = command.status().context("the fuzzer cannot be started")?;
     let findings = found.read_dir()?.count();
-    println!("{findings} findings in {}", found.display());
+    println!("what is found lies in {}", found.display());
+    println!("{findings} findings");
     Ok(i32::from(!status.success() || findings > 0))
 }
 

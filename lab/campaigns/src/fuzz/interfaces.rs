@@ -3,7 +3,9 @@
 //!
 //! The domain `domains/testing/hostile` does it, on the hosted platform or in QEMU; this starts the
 //! kernel, reads what that domain writes to the log, and adds up. A kernel that ends or stands
-//! still is a finding, and another one goes on behind the sequence in which it did.
+//! still is a finding, and another one goes on behind the sequence in which it did. QEMU that is
+//! ended by a signal is no finding: no guest may do that to it, so it says nothing of ours, and is
+//! counted apart.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -15,7 +17,7 @@ use anyhow::{Context, Result, bail};
 
 use super::{Options, standstill};
 use crate::hosted;
-use crate::running::{Running, Said};
+use crate::running::{End, Running, Said};
 use machine::disk;
 use machine::qemu::Machine;
 use trefoil_gate::build;
@@ -106,13 +108,13 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
         next = one_kernel(&ground, &words, next, &mut report)?;
     }
     let tried = next.min(end) - first;
-    print!("{}", report.text(tried));
     println!(
         "{} platform, seed {}, {:.0} s",
         options.platform,
         options.seed,
         begin.elapsed().as_secs_f64()
     );
+    print!("{}", report.text(tried));
     Ok(i32::from(!report.is_good(tried)))
 }
 
@@ -145,7 +147,7 @@ fn one_kernel(ground: &Ground<'_>, words: &str, from: u64, report: &mut Report) 
                 break report.at + STRIDE;
             }
             Said::End(how) => {
-                report.lose(&format!("the kernel ended: {how}"), "");
+                report.end(&how);
                 break report.at + STRIDE;
             }
         }
@@ -162,6 +164,8 @@ struct Report {
     counts: Vec<[u64; 3]>,
     excluded: BTreeMap<String, String>,
     findings: Vec<String>,
+    /// Machines that QEMU did not survive: the sequence that was told last, and the signal.
+    lost: Vec<(u64, i32)>,
     /// What each kernel said of memory at its end.
     weighed: Vec<String>,
     /// The sequence that was told last.
@@ -177,6 +181,7 @@ impl Report {
             is_bare,
             excluded: BTreeMap::new(),
             findings: Vec::new(),
+            lost: Vec::new(),
             weighed: Vec::new(),
             at: 0,
             last: VecDeque::new(),
@@ -234,6 +239,13 @@ impl Report {
             println!("    {line}");
         }
         self.findings.push(text.to_string());
+    }
+
+    fn end(&mut self, how: &End) {
+        match how {
+            End::Own(how) => self.lose(&format!("the kernel ended: {how}"), ""),
+            End::Lost(signal) => self.lost.push((self.at, *signal)),
+        }
     }
 
     fn lose(&mut self, how: &str, calls: &str) {
@@ -316,6 +328,11 @@ impl Report {
             );
         }
         text += &self.missing(tried);
+        for (at, signal) in &self.lost {
+            text += &format!(
+                "in or soon after sequence {at} QEMU was ended by signal {signal}: no finding\n"
+            );
+        }
         for weighed in &self.weighed {
             text += &format!("{weighed}\n");
         }
@@ -494,6 +511,20 @@ mod tests {
         assert!(!report.is_good(1));
         let mut report = self::report();
         report.lose("the kernel stands still", "");
+        assert!(!report.is_good(1));
+    }
+
+    #[test]
+    fn what_qemu_does_not_survive_is_counted_apart() {
+        let mut report = report();
+        report.end(&End::Lost(11));
+        assert!(!report.is_good(1), "nothing was called");
+        report.take("[    0.3] hostile: counts 0 5/4/3 0/0/0");
+        assert!(report.is_good(1));
+        let text = report.text(1);
+        assert!(text.contains("ended by signal 11: no finding\n"), "{text}");
+        assert!(text.ends_with("; 0 findings\n"), "{text}");
+        report.end(&End::Own("the kernel panicked".into()));
         assert!(!report.is_good(1));
     }
 

@@ -160,7 +160,7 @@ impl fmt::Display for Summary {
         }
         write!(
             f,
-            "{} inputs, {} failures",
+            "{} inputs, {} findings",
             self.tried(),
             self.failures.len()
         )

@@ -84,7 +84,7 @@ pub fn run(project: &Project, target: &Target, options: &Options) -> Result<i32>
     let lines = tally.lost.iter().chain(&tally.findings);
     lines.for_each(|line| println!("{line}"));
     let (told, seconds) = (tally.told(target.what), begin.elapsed().as_secs_f64());
-    println!("{told}; seed {}, {seconds:.0} s", options.seed);
+    println!("seed {}, {seconds:.0} s: {told}", options.seed);
     Ok(i32::from(tally.is_bad()))
 }
 

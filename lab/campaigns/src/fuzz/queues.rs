@@ -169,10 +169,10 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
         println!("{finding}");
     }
     println!(
-        "{tried} machines, {ended} deaths beside a block queue, {} findings; seed {}, {:.0} s",
-        findings.len(),
+        "seed {}, {:.0} s: {tried} machines, {ended} deaths beside a block queue, {} findings",
         options.seed,
-        begin.elapsed().as_secs_f64()
+        begin.elapsed().as_secs_f64(),
+        findings.len()
     );
     Ok(i32::from(tried == 0 || !findings.is_empty()))
 }
