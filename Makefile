@@ -3,13 +3,16 @@
 
 XTASK = cargo=$$(sh xtask/bootstrap.sh) && PATH="$$(dirname "$$cargo"):$$PATH" "$$cargo" xtask
 
-.PHONY: run test demo check bench tcb clean help
+.PHONY: run test test-all demo check bench tcb clean help
 
 run: ## boot the system with its console in this terminal (Ctrl-] x leaves)
 	@$(XTASK) run $(ARGS)
 
 test: ## all tests; the last line is "N passed, N failed"
 	@$(XTASK) test $(ARGS)
+
+test-all: ## all tests, then all long campaigns; some hours
+	@$(XTASK) test --all $(ARGS)
 
 demo: ## a tour of half a minute that needs no typing
 	@$(XTASK) demo
@@ -27,5 +30,5 @@ clean: ## remove all that was built, with the default disk image
 	rm -rf target
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\): ## /  make \1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\): ## /  make \1\t/p' Makefile
 	@echo '  cargo xtask --help  all commands and options'

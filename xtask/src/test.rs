@@ -1,8 +1,9 @@
 //! `cargo xtask test`: the tests on the host, those inside the kernel, and those of the whole
 //! system.
 //!
-//! The last line is `N passed, N failed` over all three. Tests of the whole system are a table in
-//! the package `tests`, which runs as a program of its own.
+//! The last line is `N passed, N failed` over all three, and over the campaigns if those were asked
+//! for. Tests of the whole system are a table in the package `tests`, which runs as a program of
+//! its own.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -20,6 +21,7 @@ use trefoil_gate::{build, guard, tool};
 use self::inside::{ISOLATION, Inside, SELFTEST};
 use self::notes::Notes;
 
+mod all;
 mod inside;
 mod notes;
 
@@ -35,6 +37,9 @@ pub struct Options {
     /// Show the names of the tests of the whole system, and the groups
     #[arg(long)]
     pub list: bool,
+    /// All tests, then the long campaigns, some hours; with `--list`, show those
+    #[arg(long, conflicts_with = "name")]
+    pub all: bool,
     /// Do not try a failed test a second time, by itself (decision 0028)
     #[arg(long)]
     pub once: bool,
@@ -61,6 +66,10 @@ impl Count {
 pub fn test(project: &Project, options: &Options) -> Result<i32> {
     let toolchain = setup::toolchain()?;
     setup::machine()?;
+    if options.list && options.all {
+        all::listed().for_each(|line| println!("{line}"));
+        return Ok(0);
+    }
     if options.list {
         println!("host\nkernel\nisolation\nhosted");
         return system(project, &toolchain, &["--list"], &mut Notes::default()).map(|_| 0);
@@ -83,6 +92,9 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
         let once = once.then_some("--once");
         let arguments: Vec<_> = name.into_iter().chain(once).collect();
         count.add(system(project, &toolchain, &arguments, &mut notes)?);
+    }
+    if options.all {
+        count.add(all::run(project, &mut notes)?);
     }
     print!("{}", notes.text());
     println!("{} passed, {} failed", count.passed, count.failed);
