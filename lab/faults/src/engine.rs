@@ -1,6 +1,8 @@
 //! One run after the other: start what is needed, make a fault, let the clients work, look what
 //! came of it.
 
+mod ending;
+
 use crate::clients::{CLIENTS, Clients, Device, Outcome, REGION, ROOM};
 use crate::counts::Counts;
 use crate::ledger::{Course, Found, stuck};
@@ -13,11 +15,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use interfaces::{Block, Events, Hardware, MemoryObjects, Respawn};
+use isolation::Reason;
 use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared};
 use isolation::platform::platform;
-use isolation::{Reason, State};
 use line::Line;
 
 /// The image of the driver.
@@ -177,19 +179,6 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// The counts when what is dead has been cleared away. That before the baseline is there is no
-    /// loss, and not waited for as long.
-    fn settled(&self, before: &Counts) -> Counts {
-        let patience = self.baseline.map_or(WARM_UP_PATIENCE, |_| PATIENCE);
-        Counts::settled(
-            self.ground,
-            self.shadow_id(),
-            before,
-            self.ground.slack,
-            patience,
-        )
-    }
-
     /// One run; its line of the ledger. An error ends the campaign.
     fn one(&mut self, fault: &Fault) -> Result<String, String> {
         let now = || Counts::now(self.ground, self.shadow_id());
@@ -215,15 +204,16 @@ impl<'a> Campaign<'a> {
             (self.ground.report)(&stuck(fault, "the clients do not come back"));
             return Err(format!("run {}: the clients hang", fault.run));
         };
+        self.end_aside(victim.as_ref(), fault);
         let reached = self.was_reached(fault, victim.as_deref(), ready);
         let latency = reached
             .then(|| latency(&clients, killed.or((!ready).then_some(start)), fault))
             .flatten();
         self.make_trouble(fault, false);
+        let is_over = !victim.as_ref().is_some_and(|victim| victim.is_alive());
         let (id, reason) = victim.map_or((0, Reason::None), |victim| (victim.id, victim.reason()));
         drop(shadow);
-        let restarts = self.clear_away(fault)?;
-        let after = self.settled(&before);
+        let (restarts, after) = self.end_run(fault, &before, is_over)?;
         if self.baseline.is_some() && !after.is_back(&before, self.ground.slack) {
             // This loss is told once.
             self.baseline = Some(after);
@@ -335,35 +325,12 @@ impl<'a> Campaign<'a> {
             // A hang in the driver's own thread is found out by the driver: its device does not
             // answer.
             Kind::Hang => matches!(reason, Reason::Hang | Reason::Exited),
-            Kind::Kill => reason == Reason::Killed,
+            Kind::Kill | Kind::Aside => reason == Reason::Killed,
             Kind::Memory => {
                 reason == Reason::Panic || self.supervisor.failed_starts() > 0 || !ready
             }
             Kind::Delay | Kind::Failure => self.supervisor.store().was_troubled(),
         }
-    }
-
-    /// Ends the driver, and the shadow if it is dead or the one that is to fail, and waits until
-    /// nothing of them is left; how many drivers were replaced.
-    fn clear_away(&mut self, fault: &Fault) -> Result<usize, String> {
-        let ended = self.supervisor.end();
-        let restarts = ended.len().saturating_sub(1);
-        let ends = |shadow: &Shadow| self.target == Target::Shadow || !shadow.block.is_alive();
-        let shadow = self.shadow.take_if(|shadow| ends(shadow)).map(|shadow| {
-            kill(&shadow.block, Reason::Exited);
-            shadow.block.clone()
-        });
-        let deadline = platform().now() + PATIENCE;
-        for block in ended.iter().chain(&shadow) {
-            while block.state() != State::Gone {
-                if platform().now() > deadline {
-                    (self.ground.report)(&stuck(fault, "a dead domain is not cleared away"));
-                    return Err(format!("run {}: {} does not go", fault.run, block.name()));
-                }
-                pause(50_000);
-            }
-        }
-        Ok(restarts)
     }
 }
 

@@ -14,6 +14,10 @@ pub enum Kind {
     Hang,
     /// The domain is ended from outside.
     Kill,
+    /// The domain is ended from outside when the clients are done, and the shadow then has one call
+    /// for the next, which does not go through its queue: before that ends with the run, or late,
+    /// when all had been ended.
+    Aside,
     /// The domain has less memory than it needs.
     Memory,
     /// The medium answers late.
@@ -24,11 +28,12 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Opcode,
         Kind::Overflow,
         Kind::Hang,
         Kind::Kill,
+        Kind::Aside,
         Kind::Memory,
         Kind::Delay,
         Kind::Failure,
@@ -41,6 +46,7 @@ impl Kind {
             Kind::Overflow => "overflow",
             Kind::Hang => "hang",
             Kind::Kill => "kill",
+            Kind::Aside => "aside",
             Kind::Memory => "memory",
             Kind::Delay => "delay",
             Kind::Failure => "failure",
@@ -53,7 +59,8 @@ impl Kind {
             Kind::Opcode => 48,
             Kind::Overflow => 8,
             Kind::Hang => 5,
-            Kind::Kill => 20,
+            Kind::Kill => 19,
+            Kind::Aside => 1,
             Kind::Memory => 8,
             Kind::Delay => 4,
             Kind::Failure => 7,
@@ -92,8 +99,8 @@ pub struct Fault {
     pub kind: Kind,
     /// The instruction that is replaced; of no meaning for other kinds.
     pub at: Instruction,
-    /// Kill: microseconds after the start. Memory: KiB that are missing. Delay: microseconds.
-    /// Failure and delay: see also `count`.
+    /// Kill: microseconds after the start. Aside: 1 if the call comes late. Memory: KiB that are
+    /// missing. Delay: microseconds. Failure and delay: see also `count`.
     pub amount: u32,
     /// Delay and failure: which request to the medium it is, from 1.
     pub count: u32,
@@ -120,7 +127,7 @@ impl Fault {
     /// The same, or an end from outside where it would be a fault of a device's driver.
     pub fn without_device(self) -> Self {
         match self.kind {
-            Kind::Memory | Kind::Delay | Kind::Failure => Fault {
+            Kind::Aside | Kind::Memory | Kind::Delay | Kind::Failure => Fault {
                 kind: Kind::Kill,
                 amount: self.amount % LATEST_KILL as u32,
                 ..self
@@ -191,6 +198,7 @@ pub fn draw(seed: u64, run: u64, text: &[Instruction]) -> Option<Fault> {
         .find(|at| at.length >= needed)?;
     let amount = match kind {
         Kind::Kill => random.below(LATEST_KILL),
+        Kind::Aside => random.below(2),
         Kind::Memory => random.below(MOST_MISSING),
         Kind::Delay => 1 + random.below(LONGEST_DELAY),
         _ => 0,
