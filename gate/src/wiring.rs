@@ -104,6 +104,25 @@ mod tests {
     use super::*;
     use abi::image::Port;
 
+    /// The manifest's rule of who may share a disk is as true as its list.
+    #[test]
+    fn who_takes_the_second_place_of_a_disk_is_known() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../domains/personalities");
+        let says_so = |folder: &Path| -> bool {
+            let files = fs::read_dir(folder.join("src")).expect("a crate's sources");
+            let mut texts = files.map(|file| {
+                let file = file.expect("an entry").path();
+                fs::read_to_string(file).unwrap_or_default()
+            });
+            texts.any(|text| text.contains(".beside()"))
+        };
+        let folders = fs::read_dir(root).expect("the personalities");
+        let folders = folders.map(|folder| folder.expect("an entry").path());
+        let found: Vec<_> = folders.filter(|folder| says_so(folder)).collect();
+        let names = found.iter().map(|it| it.file_name().unwrap_or_default());
+        assert!(names.eq(manifest::sharing::BESIDE), "{found:?}");
+    }
+
     /// Checks `text` against the images `disk` (offers `service`) and `ext2` (wants `device`, and
     /// `log` if there is one).
     fn errors(name: &str, text: &str) -> String {

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use machine::manifests::with_guest;
 use machine::qemu::Machine;
 use machine::session::Session;
 use trefoil_gate::build;
@@ -21,6 +22,13 @@ pub(super) const CASES: &[Case] = &[
         regions_over_configuration,
     ),
 ];
+
+/// A second personality like the one of Linux programs, on the same disk.
+const OTHER: &str = "
+[domain.other]
+image = \"mini\"
+grants = { spaces = \"kernel.spaces\", archive = \"kernel.archive\", disk = \"vfs.respawn\" }
+";
 
 /// The default manifest with a mistake, and what must be named.
 fn mistakes(bench: &Bench<'_>) -> Result<Vec<(String, &'static str)>> {
@@ -44,6 +52,8 @@ fn mistakes(bench: &Bench<'_>) -> Result<Vec<(String, &'static str)>> {
         ),
         (replaced("[domain.ext2]", "[domain.ext2")?, "line"),
         (replaced("kernel.archive", "kernel.archives")?, "archives"),
+        // What `vfs` notes for one it would take for the other's.
+        (with_guest(&good)? + OTHER, "`other` and `mini`"),
     ])
 }
 

@@ -31,7 +31,8 @@
 //! [program.dmesg]
 //! services = ["monitor"]           # grants of the personality that this program may ask for
 //! ```
-//! [`source`] has the grant expressions, [`order`] the order in which domains start.
+//! [`source`] has the grant expressions, [`order`] the order in which domains start, [`sharing`]
+//! which domains may use one disk.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -41,6 +42,7 @@ mod disks;
 mod index;
 pub mod model;
 pub mod order;
+pub mod sharing;
 pub mod source;
 pub mod syntax;
 

@@ -158,7 +158,8 @@ impl Manifest {
     ///
     /// # Errors
     /// The first thing that is wrong: the format, an unknown table or key, a value of the wrong
-    /// kind, a name that leads nowhere, a cycle of grants.
+    /// kind, a name that leads nowhere, a cycle of grants, two domains that must not
+    /// [share](crate::sharing) a disk.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut manifest = Manifest {
             boot: Boot::default(),
@@ -226,7 +227,8 @@ impl Manifest {
             }
         }
         let mut services = self.services.iter();
-        services.try_for_each(|service| self.check_grant("programs are", service))
+        services.try_for_each(|service| self.check_grant("programs are", service))?;
+        self.check_sharing()
     }
 
     /// `who` is the beginning of what is said of a name that leads nowhere.
