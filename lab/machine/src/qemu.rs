@@ -35,6 +35,8 @@ pub struct Machine {
     pub read_only: bool,
     /// Queues of requests that it has; 0: as QEMU chooses.
     pub disk_queues: u32,
+    /// Bytes of its own blocks; 0: as QEMU chooses.
+    pub disk_block: u32,
     /// Writes a second that it carries out, each later than asked; 0: as many as it can.
     pub disk_writes: u32,
     /// Reads likewise.
@@ -90,6 +92,7 @@ impl Machine {
             serves_nvme: false,
             read_only: false,
             disk_queues: 0,
+            disk_block: 0,
             disk_writes: 0,
             disk_reads: 0,
             more_disks: Vec::new(),
@@ -191,15 +194,19 @@ impl Machine {
             let drive = format!("{source},if=none,rerror=report,werror=report{read_only}");
             return nvme(&drive, "");
         }
-        let queues = match self.disk_queues {
+        let mut settings = match self.disk_queues {
             0 => String::new(),
             queues => format!(",num-queues={queues}"),
         };
+        if self.disk_block > 0 {
+            let block = self.disk_block;
+            settings += &format!(",logical_block_size={block},physical_block_size={block}");
+        }
         let slow = self.slowness();
         disk(
             &format!("{source},if=none{read_only}{slow}"),
             "disk",
-            &queues,
+            &settings,
         )
     }
 

@@ -30,6 +30,7 @@ pub(super) const CASES: &[Case] = &[
     case("disk-read-only", read_only),
     case("disk-none", none),
     case("disk-that-is-no-ext2", no_ext2),
+    case("disk-of-large-blocks-is-refused-by-name", large_blocks),
     case("disk-image-cut-off", cut_off),
     case("disk-unknown-features-are-named", features),
 ];
@@ -261,6 +262,15 @@ fn no_ext2(bench: &Bench<'_>) -> Result<()> {
             .with_context(|| name.to_string())?;
     }
     Ok(())
+}
+
+/// A device that takes no less than 4096 bytes at once.
+fn large_blocks(bench: &Bench<'_>) -> Result<()> {
+    let image = bench.folder.join("image");
+    fs::write(&image, vec![0; 8 << 20])?;
+    let mut machine = bench.machine_with(&image);
+    machine.disk_block = 4096;
+    expect_said(&said(bench, machine)?, &["its blocks have 4096 bytes"])
 }
 
 fn cut_off(bench: &Bench<'_>) -> Result<()> {

@@ -12,16 +12,24 @@ use domain_rt::time;
 use interfaces::{DmaAllocator, Handle, HardwareError, Interrupt, PciDevice, PciError, RpcError};
 use lanes::start::{interrupts, patiently};
 use virtio::block::{
-    CONFIG_CAPACITY, CONFIG_DISCARD_SECTORS, CONFIG_QUEUES, CONFIG_SEG_MAX, CONFIG_ZEROES_SECTORS,
-    DISCARD, FLUSH, MULTI_QUEUE, READ_ONLY, SEG_MAX, WRITE_ZEROES,
+    BLOCK_SIZE, CONFIG_BLOCK_SIZE, CONFIG_CAPACITY, CONFIG_DISCARD_SECTORS, CONFIG_QUEUES,
+    CONFIG_SEG_MAX, CONFIG_ZEROES_SECTORS, DISCARD, FLUSH, MULTI_QUEUE, READ_ONLY, SECTOR, SEG_MAX,
+    WRITE_ZEROES,
 };
 use virtio::capability::{CapabilityError, Place, Structures};
 use virtio::device::{self, QueueAddresses, Registers, SetupError};
 use virtio::queue::{EVENT_INDEX, INDIRECT, Layout, Queue};
 
 /// What is made use of, where the device has it.
-const WANTED: u64 =
-    READ_ONLY | FLUSH | SEG_MAX | DISCARD | WRITE_ZEROES | MULTI_QUEUE | INDIRECT | EVENT_INDEX;
+const WANTED: u64 = READ_ONLY
+    | FLUSH
+    | SEG_MAX
+    | BLOCK_SIZE
+    | DISCARD
+    | WRITE_ZEROES
+    | MULTI_QUEUE
+    | INDIRECT
+    | EVENT_INDEX;
 const PAGE: usize = 4096;
 /// Descriptors that are asked for: one for each request, which has a table of its own.
 const WANTED_QUEUE: u16 = places::MOST as u16;
@@ -43,6 +51,8 @@ pub enum Trouble {
     BadPlace,
     /// It takes no tables of descriptors.
     NoTables,
+    /// Its blocks have so many bytes, and a sector is not one.
+    Blocks(u32),
     /// It did not come up.
     Setup(SetupError),
 }
@@ -56,6 +66,10 @@ impl fmt::Display for Trouble {
             Trouble::Capability(error) => write!(f, "it is no virtio 1.x device: {error:?}"),
             Trouble::BadPlace => f.write_str("a structure lies outside of its memory region"),
             Trouble::NoTables => f.write_str("it takes no tables of descriptors"),
+            Trouble::Blocks(bytes) => write!(
+                f,
+                "its blocks have {bytes} bytes; only such of {SECTOR} are served"
+            ),
             Trouble::Setup(error) => write!(f, "{error}"),
         }
     }
@@ -100,6 +114,8 @@ pub struct Parts {
 pub struct Config {
     /// Its size in sectors of 512 bytes.
     pub sectors: u64,
+    /// Bytes of its own blocks.
+    pub block: u32,
     /// Segments of data that a request may have.
     pub segments: u32,
     /// Sectors that can be discarded at once.
@@ -133,6 +149,9 @@ pub fn bring_up(
     let allocator = function.dma()?;
     if features & INDIRECT == 0 {
         return Err(Trouble::NoTables);
+    }
+    if config.block != SECTOR as u32 {
+        return Err(Trouble::Blocks(config.block));
     }
     let ask = |number: u16| function.interrupt(number, number.into());
     let interrupts = interrupts(config.queues.into(), ask)?;
@@ -185,6 +204,7 @@ fn needed(features: u64) -> usize {
     let fields = [
         (0, CONFIG_CAPACITY + 8),
         (SEG_MAX, CONFIG_SEG_MAX + 4),
+        (BLOCK_SIZE, CONFIG_BLOCK_SIZE + 4),
         (MULTI_QUEUE, CONFIG_QUEUES + 2),
         (DISCARD, CONFIG_DISCARD_SECTORS + 4),
         (WRITE_ZEROES, CONFIG_ZEROES_SECTORS + 4),
@@ -200,6 +220,7 @@ fn configuration(config: &Window, features: u64) -> Config {
     };
     Config {
         sectors: capacity(config),
+        block: field(BLOCK_SIZE, CONFIG_BLOCK_SIZE, SECTOR as u32),
         segments: field(SEG_MAX, CONFIG_SEG_MAX, u32::MAX).max(1),
         discard: field(DISCARD, CONFIG_DISCARD_SECTORS, 0),
         zeroes: field(WRITE_ZEROES, CONFIG_ZEROES_SECTORS, 0),

@@ -4,6 +4,8 @@
 pub const SEG_MAX: u64 = 1 << 2;
 /// Feature: the device cannot be written.
 pub const READ_ONLY: u64 = 1 << 5;
+/// Feature: the device says how large its own blocks are.
+pub const BLOCK_SIZE: u64 = 1 << 6;
 /// Feature: the device has a flush command.
 pub const FLUSH: u64 = 1 << 9;
 /// Feature: the device has a command that says that sectors are not used any more.
@@ -18,6 +20,9 @@ pub const WRITE_ZEROES: u64 = 1 << 14;
 pub const CONFIG_CAPACITY: usize = 0;
 /// Where the most segments of a request stand, 32 bits; with [`SEG_MAX`].
 pub const CONFIG_SEG_MAX: usize = 12;
+/// Bytes of the device's own blocks, 32 bits, with [`BLOCK_SIZE`]. What is less than one, or does
+/// not begin with one, such a device may refuse to read and write (5.2.4).
+pub const CONFIG_BLOCK_SIZE: usize = 20;
 /// Where the most sectors that are discarded at once stand, 32 bits; with [`DISCARD`].
 pub const CONFIG_DISCARD_SECTORS: usize = 36;
 /// Number of queues, 16 bits, with [`MULTI_QUEUE`].
