@@ -42,7 +42,7 @@ pub struct Breach {
 }
 
 /// Words that must not occur, and why.
-const BANNED: [(&str, &str); 16] = [
+const BANNED: [(&str, &str); 17] = [
     ("unsafe", "unsafe code is for the kernel's crates alone"),
     ("asm", "assembly is unsafe code"),
     ("naked_asm", "assembly is unsafe code"),
@@ -68,6 +68,10 @@ const BANNED: [(&str, &str); 16] = [
     ("panic_handler", "the runtime says what a panic does"),
     ("alloc_error_handler", "the runtime says what a panic does"),
     ("no_core", "it unhooks the language from its library"),
+    (
+        "debugger_visualizer",
+        "a debugger runs what it names, on the host",
+    ),
 ];
 
 /// The breaches in one source file. `root` is the folder of its package.

@@ -62,6 +62,17 @@ fn linkage_sections_and_symbol_names() {
 }
 
 #[test]
+fn scripts_for_a_debugger() {
+    for text in [
+        "#![debugger_visualizer(gdb_script_file = \"x.py\")]",
+        "#![cfg_attr(all(), debugger_visualizer(natvis_file = \"x.natvis\"))]",
+        "#[r#debugger_visualizer(gdb_script_file = \"x.py\")] mod a {}",
+    ] {
+        assert_eq!(lines(text), [1], "{text}");
+    }
+}
+
+#[test]
 fn foreign_functions() {
     assert_eq!(lines("extern \"C\" { fn a(); }"), [1]);
     assert_eq!(lines("extern \"C\" fn a() {}"), [1]);

@@ -235,8 +235,10 @@ pub fn debugged(
     command
         .env("TREFOIL_OUT", &project.out)
         .current_dir(&project.root);
-    command.args(["-nx", "-q", "-x"]).arg(stacks::script());
-    command.args(first).arg("--args").arg(&built.launcher);
+    stacks::with_script(&mut command)
+        .args(first)
+        .arg("--args")
+        .arg(&built.launcher);
     command.args(arguments);
     Ok(command)
 }

@@ -57,10 +57,17 @@ pub fn is_taken(socket: &Path) -> bool {
         .any(|line| line.split(' ').next_back() == Some(&name))
 }
 
+/// Has `command`, which is a gdb, load the script, and no other: files with symbols may bring some
+/// along, and who wrote a domain has made its file.
+pub fn with_script(command: &mut Command) -> &mut Command {
+    command.args(["-nx", "-q", "-iex", "set auto-load no", "-x"]);
+    command.arg(script())
+}
+
 /// gdb with the script, for the machine whose stub is behind `socket` and which runs `kernel`.
 pub fn debugger(gdb: &Path, socket: &Path, kernel: &Path) -> Command {
     let mut command = Command::new(gdb);
-    command.args(["-nx", "-q", "-x"]).arg(script()).arg(kernel);
+    with_script(&mut command).arg(kernel);
     command.arg("-ex");
     command.arg(format!("target remote {}", socket.display()));
     command
@@ -69,7 +76,7 @@ pub fn debugger(gdb: &Path, socket: &Path, kernel: &Path) -> Command {
 /// gdb with the script, for the dump in `file` of a machine that ran `kernel`.
 pub fn reader(gdb: &Path, file: &Path, kernel: &Path) -> Command {
     let mut command = Command::new(gdb);
-    command.args(["-nx", "-q", "-x"]).arg(script());
+    with_script(&mut command);
     // Dumps have the form that Linux gives them.
     command.args(["-ex", "set osabi GNU/Linux"]).arg(kernel);
     command
@@ -209,6 +216,30 @@ mod tests {
             text.contains("nor registers: QEMU's stub is not there"),
             "{text}"
         );
+    }
+
+    /// Rust's programs name a script that gdb is to load for them, and gdb looks for it in the
+    /// folder that it runs in. Here gdb is allowed to load whatever it finds.
+    #[test]
+    fn scripts_in_files_with_symbols_stay_where_they_are() {
+        let Some(gdb) = tool::find("gdb") else {
+            return;
+        };
+        let folder = std::env::temp_dir().join(format!("trefoil-script-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let mark = folder.join("mark");
+        let script = format!("open({:?}, 'w').close()\n", mark.display().to_string());
+        fs::write(folder.join("gdb_load_rust_pretty_printers.py"), script).expect("written");
+        let is_run = |command: &mut Command| {
+            command.args(["-iex", "set auto-load safe-path /", "-batch"]);
+            command.arg(std::env::current_exe().expect("there is one"));
+            tool::captured(command.current_dir(&folder)).expect("gdb runs");
+            fs::remove_file(&mark).is_ok()
+        };
+        let any = is_run(Command::new(&gdb).arg("-nx"));
+        assert!(any, "gdb does not load the script for anybody");
+        assert!(!is_run(with_script(&mut Command::new(&gdb))));
+        fs::remove_dir_all(folder).expect("it is ours");
     }
 
     #[test]

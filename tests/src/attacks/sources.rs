@@ -137,6 +137,18 @@ pub(super) const ATTACKS: &[Attack] = &[
         "`no_mangle`",
         "`no_mangle` is not allowed"
     ),
+    attack(
+        "source-script-for-a-debugger",
+        &[
+            (
+                "src/lib.rs",
+                "#![no_std]\n#![debugger_visualizer(gdb_script_file = \"x.py\")]",
+            ),
+            ("src/x.py", "import os\nos.system('id')"),
+        ],
+        "`debugger_visualizer`",
+        "`debugger_visualizer` is not allowed",
+    ),
     source!(
         "source-foreign-function",
         "pub extern \"C\" fn a() {}",
