@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use machine::disk;
+use machine::image;
 use machine::qemu::exec_word;
 use machine::qemu::{Ended, Event, Guest, Machine};
 use machine::session::Session;
@@ -279,16 +280,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// If debugfs cannot be run or there is no such file.
     pub fn host_read(&self, disk: &Path, path: &str) -> Result<Vec<u8>> {
-        let copy = self.folder.join("dumped");
-        let request = format!("dump \"{path}\" \"{}\"", copy.display());
-        tool::output(
-            Command::new(tool::need("debugfs", "e2fsprogs")?)
-                .args(["-R", &request])
-                .arg(disk),
-        )?;
-        let bytes = fs::read(&copy).with_context(|| format!("no {path} on the disk"))?;
-        fs::remove_file(copy)?;
-        Ok(bytes)
+        image::file_by_host(disk, path, &self.folder)
     }
 }
 

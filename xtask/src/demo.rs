@@ -4,13 +4,15 @@
 //! disk, and shows that the sum is right and what was restarted. Where one of these is not so it
 //! fails.
 
-use std::process::Command;
-use std::thread;
+use std::path::Path;
+use std::process::{self, Command};
 use std::time::Duration;
+use std::{fs, thread};
 
 use anyhow::{Context, Result};
 
 use machine::disk;
+use machine::image;
 use machine::qemu::{Ended, Machine};
 use machine::session::Session;
 use trefoil_gate::project::Project;
@@ -51,7 +53,7 @@ pub fn demo(project: &Project) -> Result<i32> {
     setup::machine()?;
     let built = build::build(project, None)?;
     let disk = disk::default(project)?;
-    let expected = host_sum(&disk)?;
+    let expected = host_sum(&disk, &project.out)?;
     let mut machine = Machine::new(&built.kernel, &project.out.join("demo"));
     (machine.archive, machine.disk) = (Some(built.archive), Some(disk));
     machine.words.push("panic=off".into());
@@ -83,19 +85,11 @@ fn say(text: &str) {
 }
 
 /// The SHA-256 of `/big` on the disk, by the host's tools.
-fn host_sum(disk: &std::path::Path) -> Result<String> {
-    let copy = disk.with_extension("big");
-    let mut dump = Command::new(tool::need("debugfs", "e2fsprogs")?);
-    tool::output(
-        dump.arg("-R")
-            .arg(format!("dump /big \"{}\"", copy.display()))
-            .arg(disk),
-    )?;
-    let text = tool::output(Command::new("sha256sum").arg(&copy))?;
-    std::fs::remove_file(copy)?;
-    Ok(text
-        .split_whitespace()
-        .next()
-        .context("sha256sum prints a sum")?
-        .to_string())
+fn host_sum(disk: &Path, folder: &Path) -> Result<String> {
+    let copy = folder.join(format!("big-{}", process::id()));
+    fs::write(&copy, image::file_by_host(disk, "/big", folder)?)?;
+    let text = tool::output(Command::new("sha256sum").arg(&copy));
+    fs::remove_file(copy)?;
+    let sum = text?.split_whitespace().next().map(str::to_string);
+    sum.context("sha256sum prints a sum")
 }

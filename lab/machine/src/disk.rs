@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use trefoil_gate::project::Project;
 use trefoil_gate::{stamp, tool};
 
+use crate::image::{Image, fed};
+
 const SIZE: &str = "128M";
 const BIG_LENGTH: usize = 8 << 20;
 /// The journal of the default disk: the smallest for the blocks below. A larger one would be
@@ -140,7 +142,7 @@ pub fn make(root: &Path, disk: &Path, size: &str) -> Result<()> {
 /// If mke2fs fails.
 pub fn make_with(root: &Path, disk: &Path, size: &str, options: &[&str]) -> Result<()> {
     // Made under another name, so that an interrupted run leaves no half an image.
-    let new = disk.with_extension(format!("new{}", std::process::id()));
+    let new = beside(disk)?;
     let mut command = Command::new(tool::need("mke2fs", "e2fsprogs")?);
     command
         .args(["-q", "-F", "-t", "ext2", "-L", "trefoil"])
@@ -156,6 +158,14 @@ pub fn make_with(root: &Path, disk: &Path, size: &str, options: &[&str]) -> Resu
     made?;
     fs::rename(&new, disk).with_context(|| format!("cannot make {}", disk.display()))?;
     Ok(())
+}
+
+/// A new, empty file beside `file`, with a name that nobody has.
+fn beside(file: &Path) -> Result<PathBuf> {
+    let name = file.file_name().context("it has a name")?.to_string_lossy();
+    let new = file.with_file_name(format!("{name}.new{}", std::process::id()));
+    File::create_new(&new).with_context(|| format!("cannot make {}", new.display()))?;
+    Ok(new)
 }
 
 /// Makes the file system on `disk` clean: a machine that was killed may have left a journal to be
@@ -176,41 +186,28 @@ pub(crate) fn repair(disk: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is a folder `path` on the image. debugfs makes a second one of the same name
-/// without complaint.
-pub(crate) fn is_folder(disk: &Path, path: &str) -> Result<bool> {
-    let mut command = Command::new(tool::need("debugfs", "e2fsprogs")?);
-    let found = tool::captured(command.args(["-R", &format!("stat {path}")]).arg(disk))?;
-    Ok(String::from_utf8_lossy(&found.stdout).contains("Type: directory"))
-}
-
 /// Replaces the programs in `/bin` of the image by those in `programs`.
 fn refresh(disk: &Path, programs: &Path) -> Result<()> {
     repair(disk)?;
-    let mut script = String::from(if is_folder(disk, "/bin")? {
-        "cd /bin\n"
-    } else {
-        "mkdir /bin\ncd /bin\n"
-    });
+    let mut image = Image::open_to_change(disk)?;
+    let bin = image.folder("/bin")?;
     for program in fs::read_dir(programs)?.flatten() {
-        let (name, path) = (program.file_name(), program.path());
-        let name = name.to_string_lossy();
-        script += &format!("rm {name}\nwrite \"{}\" {name}\n", path.display());
+        let mode = program.metadata()?.mode() as u16 & 0o777;
+        let (name, content) = (program.file_name(), fs::read(program.path())?);
+        let name = name.to_str().context("programs have plain names")?;
+        image.put(bin, name, mode, &content)?;
     }
-    change(disk, &script)
+    image.finish()
 }
 
-/// Changes the image by commands of debugfs.
+/// Changes the image by commands of debugfs, which must be the caller's own words: a name that
+/// somebody else has chosen could be a further command.
 ///
 /// # Errors
 /// If debugfs cannot be run.
 pub fn change(disk: &Path, script: &str) -> Result<()> {
-    let commands = disk.with_extension("debugfs");
-    fs::write(&commands, script)?;
     let mut command = Command::new(tool::need("debugfs", "e2fsprogs")?);
-    tool::output(command.arg("-w").arg("-f").arg(&commands).arg(disk))?;
-    fs::remove_file(commands)?;
-    Ok(())
+    fed(command.args(["-w", "-f", "-"]).arg(disk), script).map(|_| ())
 }
 
 /// What `e2fsck -fn` has to say about the image, if it is not clean.
@@ -227,17 +224,6 @@ pub fn complaints(disk: &Path) -> Result<Option<String>> {
         Some(0) => Ok(None),
         _ => Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned())),
     }
-}
-
-/// Copies the folder `path` of the image into the folder `to`, with all that is in it.
-///
-/// # Errors
-/// If debugfs cannot.
-pub fn dump_tree(disk: &Path, path: &str, to: &Path) -> Result<()> {
-    let request = format!("rdump \"{path}\" \"{}\"", to.display());
-    let mut command = Command::new(tool::need("debugfs", "e2fsprogs")?);
-    tool::output(command.args(["-R", &request]).arg(disk))?;
-    Ok(())
 }
 
 /// Whether `disk` takes less room than its length (a sparse file).
@@ -309,9 +295,9 @@ mod tests {
     }
 
     fn cat(disk: &Path, path: &str) -> String {
-        let mut command = Command::new(tool::find("debugfs").expect("e2fsprogs"));
-        let cat = command.args(["-R", &format!("cat {path}")]).arg(disk);
-        tool::output(cat).expect("read")
+        let folder = disk.parent().expect("it is in one");
+        let content = crate::image::file_by_host(disk, path, folder);
+        String::from_utf8(content.expect("read")).expect("text")
     }
 
     #[test]

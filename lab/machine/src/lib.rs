@@ -9,13 +9,15 @@
 //! - `slot`: a device that can be pulled out;
 //! - [`second`]: which failed tests are tried again;
 //! - [`tables`]: symbols for the system's own disk;
-//! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU;
+//! - [`disk`]: file system images made with the host's tools; [`image`]: what is on one;
+//! - [`nbd`]: a disk served to QEMU;
 //! - [`manifests`]: changes of the default manifest;
 //! - [`nvme`]: the system with its disk behind an NVMe controller.
 
 pub mod disk;
 pub mod dumps;
 pub mod guest;
+pub mod image;
 pub mod log;
 pub mod manifests;
 pub mod nbd;
@@ -23,6 +25,7 @@ pub mod nvme;
 pub mod preflight;
 pub mod qemu;
 pub mod second;
+mod sectors;
 pub mod session;
 mod slot;
 pub mod stacks;

@@ -2,15 +2,15 @@
 //! it in words that only they understand: a disk image that is in use, cannot be written or cannot
 //! be mounted; too little memory; KVM that is not there.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::Cell;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use ext2::{BlockDevice, DeviceError, FileSystem, SECTOR_SIZE};
+use ext2::FileSystem;
+
+use crate::sectors::{Overlay, Sectors};
 
 /// Opens a disk image and keeps other machines of ours from using it for as long as the result
 /// lives.
@@ -49,87 +49,44 @@ pub fn claim(file: &Path, read_only: bool) -> Result<File> {
     }
 }
 
+/// The most bytes that a look at a disk keeps in memory. A mount writes what its journal has.
+const MOST_WRITTEN: usize = 128 << 20;
+
 /// Fails if the system could not mount what is on the disk. Nothing is written.
 ///
 /// # Errors
-/// Why it cannot be mounted.
+/// Why it cannot be mounted, or that its journal is too large for a look.
 pub fn expect_mountable(name: &Path, disk: &File, read_only: bool) -> Result<()> {
-    let length = disk.metadata()?.len();
-    let device = Overlay {
-        disk,
-        sectors: length / SECTOR_SIZE as u64,
-        written: RefCell::new(BTreeMap::new()),
-    };
+    mount_in_memory(name, disk, read_only, MOST_WRITTEN)
+}
+
+fn mount_in_memory(name: &Path, disk: &File, read_only: bool, most: usize) -> Result<()> {
+    let is_full = Cell::new(false);
+    let device = Overlay::new(Sectors::of(disk.try_clone()?)?, most, &is_full);
     let options = ext2::Options {
         read_only,
         cache_budget_bytes: 1 << 20,
         memory_is_short: || false,
         clock: Box::new(ext2::Time::default),
     };
-    match FileSystem::mount(device, options) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let hint = match error {
-                ext2::Error::OnlyReadable(_) => "; `--read-only` can mount it",
-                ext2::Error::Unsupported(_) => "; `mke2fs -t ext3` makes one that can be mounted",
-                ext2::Error::Corrupt(_) => "; `e2fsck -f` may repair it",
-                _ => "",
-            };
-            bail!("{} cannot be mounted: {error}{hint}", name.display())
-        }
+    let mounted = FileSystem::mount(device, options).map(|_| ());
+    let Err(error) = mounted else {
+        return Ok(());
+    };
+    let name = name.display();
+    if is_full.get() {
+        bail!(
+            "{name} was not looked at: its journal has more than {} MiB to be replayed. `e2fsck -p` replays it",
+            most >> 20
+        );
     }
-}
-
-/// A disk image as it would be after some writes, which are kept in memory.
-struct Overlay<'a> {
-    disk: &'a File,
-    sectors: u64,
-    written: RefCell<BTreeMap<u64, [u8; SECTOR_SIZE]>>,
-}
-
-impl Overlay<'_> {
-    fn check(&self, sector: u64, length: usize) -> std::result::Result<(), DeviceError> {
-        let end = sector.checked_add(length.div_ceil(SECTOR_SIZE) as u64);
-        match end.is_some_and(|end| end <= self.sectors) {
-            true => Ok(()),
-            false => Err(DeviceError::OutOfRange),
-        }
-    }
-}
-
-impl BlockDevice for Overlay<'_> {
-    fn read(&self, sector: u64, buffer: &mut [u8]) -> std::result::Result<(), DeviceError> {
-        self.check(sector, buffer.len())?;
-        let start = sector * SECTOR_SIZE as u64;
-        let read = self.disk.read_exact_at(buffer, start);
-        read.map_err(|_| DeviceError::Io)?;
-        let written = self.written.borrow();
-        for (at, part) in (sector..).zip(buffer.chunks_mut(SECTOR_SIZE)) {
-            if let Some(bytes) = written.get(&at) {
-                part.copy_from_slice(&bytes[..part.len()]);
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&self, sector: u64, data: &[u8]) -> std::result::Result<(), DeviceError> {
-        self.check(sector, data.len())?;
-        let mut written = self.written.borrow_mut();
-        for (at, part) in (sector..).zip(data.chunks_exact(SECTOR_SIZE)) {
-            let mut bytes = [0; SECTOR_SIZE];
-            bytes.copy_from_slice(part);
-            written.insert(at, bytes);
-        }
-        Ok(())
-    }
-
-    fn flush(&self) -> std::result::Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn sectors(&self) -> u64 {
-        self.sectors
-    }
+    let hint = match error {
+        ext2::Error::OnlyReadable(_) => "; `--read-only` can mount it",
+        ext2::Error::Unsupported(_) => "; `mke2fs -t ext3` makes one that can be mounted",
+        ext2::Error::Corrupt(_) => "; `e2fsck -f` may repair it",
+        _ => "",
+    };
+    bail!("{name} cannot be mounted: {error}{hint}")
 }
 
 /// The least memory in which the default system comes to its prompt, in MiB.
@@ -244,6 +201,24 @@ mod tests {
             assert!(error.to_string().contains("cannot be mounted"), "{error}");
             fs::remove_file(&file).expect("removed");
         }
+    }
+
+    /// A few bytes of a sparse image can say that there are gigabytes to be replayed.
+    #[test]
+    fn a_journal_is_replayed_in_so_much_memory_and_no_more() {
+        let folder = scratch("journal", b"");
+        fs::remove_file(&folder).expect("removed");
+        fs::create_dir(&folder).expect("made");
+        let file = folder.join("image");
+        let options = ["-b", "4096", "-j", "-J", "size=4"];
+        crate::disk::make_with(&folder, &file, "32M", &options).expect("made");
+        crate::disk::change(&file, "jo\njw -b 6000-6700 /dev/zero\njc\n").expect("written");
+        let disk = File::open(&file).expect("there");
+        mount_in_memory(&file, &disk, false, 4 << 20).expect("three megabytes");
+        let error = mount_in_memory(&file, &disk, false, 2 << 20).expect_err("too much");
+        assert!(error.to_string().contains("more than 2 MiB"), "{error}");
+        mount_in_memory(&file, &disk, true, 0).expect("nothing is written");
+        fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

@@ -3,15 +3,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use abi::image::SIGNATURE_LENGTH;
 use anyhow::{Context, Result, ensure};
 use symbols::{Made, compact_all};
 use trefoil_gate::project::Project;
-use trefoil_gate::tool;
 
 use crate::disk;
+use crate::image::Image;
 
 /// Where on the disk they lie.
 const FOLDER: &str = "/lib/symbols";
@@ -62,60 +61,84 @@ fn builds(folder: &Path) -> Result<Vec<(String, u64)>> {
 /// If it does not fit, or the disk is damaged.
 pub fn put(disk: &Path, from: &Path, made: &[Made]) -> Result<()> {
     disk::repair(disk)?;
-    let mut script = String::new();
-    for folder in ["/lib", FOLDER] {
-        if !disk::is_folder(disk, folder)? {
-            script += &format!("mkdir {folder}\n");
-        }
-    }
-    script += &format!("cd {FOLDER}\n");
-    for old in there(disk)? {
-        script += &format!("rm {old}\n");
+    let mut image = Image::open_to_change(disk)?;
+    let done = replace(&mut image, from, made);
+    image.finish()?;
+    done.with_context(|| format!("the symbols do not fit on {}", disk.display()))
+}
+
+fn replace(image: &mut Image, from: &Path, made: &[Made]) -> Result<()> {
+    let folder = image.folder(FOLDER)?;
+    for old in image.names(FOLDER)?.iter().filter_map(|name| build(name)) {
+        image.remove(folder, old)?;
     }
     for table in made {
-        let file = from.join(&table.name);
-        script += &format!("write \"{}\" {}\n", file.display(), table.name);
+        let content = fs::read(from.join(&table.name))?;
+        image.put(folder, &table.name, 0o644, &content)?;
     }
-    disk::change(disk, &script)?;
-    // debugfs says nothing of a disk that is full, and gives files their lengths all the same.
-    let back = from.join("back");
-    fs::create_dir_all(&back)?;
-    let read = disk::dump_tree(disk, FOLDER, &back);
-    let is_there = |table: &Made| {
-        let [old, new] = [&back.join("symbols"), from].map(|it| fs::read(it.join(&table.name)));
-        old.is_ok() && old.ok() == new.ok()
-    };
-    let is_whole = read.is_ok() && made.iter().all(is_there);
-    fs::remove_dir_all(&back)?;
-    ensure!(is_whole, "the symbols do not fit on {}", disk.display());
     Ok(())
 }
 
-/// The builds of which symbols are on the disk.
-fn there(disk: &Path) -> Result<Vec<String>> {
-    let mut command = Command::new(tool::need("debugfs", "e2fsprogs")?);
-    let list = tool::captured(command.args(["-R", &format!("ls -p {FOLDER}")]).arg(disk))?;
-    let list = String::from_utf8_lossy(&list.stdout).into_owned();
-    Ok(list.lines().filter_map(listed).collect())
-}
-
-/// The name in a line such as `/13/100644/0/0/0ff475ab16808da8/2612/`.
-fn listed(line: &str) -> Option<String> {
-    let name = line.split('/').nth(5)?;
-    let is_build = name.len() == DIGITS && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_build.then(|| name.into())
+/// A name of a table, of a build: not one of a file that somebody else has put there.
+fn build(name: &[u8]) -> Option<&str> {
+    let is_build = name.len() == DIGITS && name.iter().all(u8::is_ascii_hexdigit);
+    std::str::from_utf8(name).ok().filter(|_| is_build)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::listed;
+    use super::*;
 
     #[test]
     fn symbols_are_known_by_their_names() {
-        let line = "/13/100644/0/0/0ff475ab16808da8/2612/";
-        assert_eq!(listed(line), Some("0ff475ab16808da8".into()));
-        for other in ["/2/040755/0/0/..//", "/13/100644/0/0/notes/2612/", "", "/"] {
-            assert_eq!(listed(other), None, "{other}");
+        let name = b"0ff475ab16808da8";
+        assert_eq!(build(name), Some("0ff475ab16808da8"));
+        for other in [
+            &b".."[..],
+            b"notes",
+            b"",
+            b"0ff475ab16808da",
+            b"0ff475ab16808d\n8",
+        ] {
+            assert_eq!(build(other), None, "{other:?}");
         }
+    }
+
+    /// Whatever the disk is called, and whatever else is in the folder.
+    #[test]
+    fn tables_take_the_place_of_older_ones_and_of_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("trefoil-tables-{}", std::process::id()));
+        let root = folder.join("root");
+        fs::create_dir_all(root.join("lib/symbols")).expect("made");
+        for name in ["0ff475ab16808da8", "notes"] {
+            fs::write(root.join("lib/symbols").join(name), "old").expect("written");
+        }
+        let from = folder.join("from");
+        fs::create_dir_all(&from).expect("made");
+        let name = "00000000000000a1".to_string();
+        fs::write(from.join(&name), "table").expect("written");
+        let table = Made {
+            name,
+            of: "a".into(),
+            length: 5,
+        };
+        for name in ["x.debugfs", "x.img", "x", "x.back"] {
+            let disk = folder.join(name);
+            disk::make(&root, &disk, "8M").expect("made");
+            put(&disk, &from, std::slice::from_ref(&table)).expect("there is room");
+            let mut names = Image::open(&disk)
+                .expect("whole")
+                .names(FOLDER)
+                .expect("read");
+            names.sort();
+            assert_eq!(names, [b"00000000000000a1".to_vec(), b"notes".to_vec()]);
+            assert_eq!(disk::complaints(&disk).expect("checked"), None);
+        }
+        fs::write(from.join(&table.name), vec![1; 9 << 20]).expect("written");
+        let disk = folder.join("x");
+        let error = put(&disk, &from, &[table]).expect_err("too large");
+        assert_eq!(disk::complaints(&disk).expect("checked"), None);
+        assert!(error.to_string().contains("do not fit"), "{error:#}");
+        fs::remove_dir_all(folder).expect("it is ours");
     }
 }

@@ -1,14 +1,14 @@
 //! The file system crashes behind its shadow, and nobody notices.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use lab::storms::strikes;
 use machine::disk;
+use machine::image::{self, Image, Node};
 use machine::qemu::Machine;
-use trefoil_gate::tool;
 
 use super::recovery::{MANY_RESTARTS, with_limits};
 use super::{Case, case};
@@ -94,29 +94,20 @@ fn crashes(seed: u64, count: u32, with_driver: bool) -> String {
 
 /// Fails if the folder `/copy` of the disk is not as `/tree`, by the host's tools.
 pub(super) fn compare(bench: &Bench<'_>, image: &Path) -> Result<()> {
-    let out = bench.folder.join("out");
-    fs::create_dir_all(&out)?;
-    for name in ["tree", "copy"] {
-        let request = format!("rdump \"/{name}\" \"{}\"", out.display());
-        let debugfs = tool::need("debugfs", "e2fsprogs")?;
-        tool::output(Command::new(debugfs).args(["-R", &request]).arg(image))?;
-    }
-    let different = Command::new("diff")
-        .arg("-rq")
-        .args([out.join("tree"), out.join("copy")])
-        .output()?;
-    let text = String::from_utf8_lossy(&different.stdout).into_owned();
-    ensure!(different.status.success(), "the copy is not right:\n{text}");
-    let count = Command::new("find")
-        .arg(out.join("copy"))
-        .args(["-type", "f"])
-        .output()?;
-    let count = String::from_utf8_lossy(&count.stdout).lines().count();
+    let [tree, copy] = ["tree", "copy"].map(|name| image::by_host(image, name, &bench.folder));
+    let (tree, copy) = (tree?, copy?);
+    let paths: BTreeSet<_> = tree.keys().chain(copy.keys()).collect();
+    let different: Vec<_> = paths
+        .into_iter()
+        .filter(|path| tree.get(*path) != copy.get(*path))
+        .collect();
+    ensure!(different.is_empty(), "the copy is not right: {different:?}");
+    let files = copy.values().filter(|node| matches!(node, Node::File(_)));
+    let count = files.count();
     ensure!(
         count == FILES,
         "{count} files in the copy, expected {FILES}"
     );
-    fs::remove_dir_all(out)?;
     Ok(())
 }
 
@@ -223,12 +214,15 @@ fn removed_file(bench: &Bench<'_>) -> Result<()> {
 }
 
 fn expect_no_hidden_name(image: &Path) -> Result<()> {
-    let names = tool::output(
-        Command::new(tool::need("debugfs", "e2fsprogs")?)
-            .args(["-R", "ls -l /"])
-            .arg(image),
-    )?;
-    ensure!(!names.contains("orphan"), "a hidden name is left:\n{names}");
+    let names = Image::open(image)?.names("/")?;
+    let hidden = names
+        .iter()
+        .find(|name| name.windows(6).any(|part| part == b"orphan"));
+    ensure!(
+        hidden.is_none(),
+        "a hidden name is left: {}",
+        hidden.map_or_else(String::new, |name| name.escape_ascii().to_string())
+    );
     Ok(())
 }
 

@@ -3,14 +3,14 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, anyhow, bail};
 use ext2::{BlockDevice, DeviceError, FileKind, FileSystem, SECTOR_SIZE};
 use workload::{Found, Tree};
 
-use machine::disk;
+use machine::image::{self, Node};
 use trefoil_gate::tool;
 
 /// The directory of the work.
@@ -36,18 +36,24 @@ pub fn host_replay(image: &Path) -> Result<()> {
     }
 }
 
-/// The tree in the directory `name` of the root, by the host's tools. `folder` is for the copies.
+/// The tree in the directory `name` of the root, with the content of files by the host's tools.
+/// `folder` is for the copies.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If it cannot be read, or is refused ([`machine::image`]).
 pub fn host_tree(image: &Path, name: &str, folder: &Path) -> Result<Tree> {
-    let out = folder.join("dumped");
-    if out.exists() {
-        fs::remove_dir_all(&out)?;
-    }
-    fs::create_dir_all(&out)?;
-    disk::dump_tree(image, &format!("/{name}"), &out)?;
-    folder_tree(&out.join(name))
+    let read = image::by_host(image, name, folder)?;
+    Ok(read.into_iter().map(found).collect())
+}
+
+/// A path and what is there, as the work's history has them.
+fn found((path, node): (PathBuf, Node)) -> (String, Found) {
+    let found = match node {
+        Node::Folder => Found::Directory,
+        Node::Link(target) => Found::Link(String::from_utf8_lossy(&target).into_owned()),
+        Node::File(content) => Found::File(content),
+    };
+    (path.to_string_lossy().into_owned(), found)
 }
 
 /// The tree in a folder of the host.
