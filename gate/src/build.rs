@@ -179,7 +179,7 @@ fn examine(project: &Project, packages: &Packages) -> Result<()> {
             "{}:{}: {}",
             project.relative(&breach.file).display(),
             breach.line,
-            breach.text
+            tool::plain(&breach.text)
         );
     }
     bail!(

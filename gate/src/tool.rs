@@ -1,5 +1,6 @@
 //! Running other programs, and telling the user what is going on.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::{env, io, panic, process};
 
 use anyhow::{Context, Result, bail};
 
-use crate::confine;
+use crate::{confine, lexer};
 
 /// The exit status when the command line makes no sense, the same as that of the parser of options.
 pub const USAGE_STATUS: u8 = 2;
@@ -44,6 +45,20 @@ pub fn timed<T>(text: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let done = work()?;
     eprintln!("    done in {:.1} s", start.elapsed().as_secs_f64());
     Ok(done)
+}
+
+/// `text` as a terminal may get it, though a guest, an image or a log has a part in it: each
+/// character that is a command to a terminal, or changes the order in which others are shown, is a
+/// question mark. Lines and tabs stay; a carriage return at the end of a line goes.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let is_command =
+        |c: char| c.is_control() && !matches!(c, '\n' | '\t') || lexer::is_bidirectional(c);
+    if !text.contains(is_command) {
+        return text.into();
+    }
+    let lines = text.split('\n').map(|line| line.trim_end_matches('\r'));
+    let lines: Vec<_> = lines.map(|line| line.replace(is_command, "?")).collect();
+    lines.join("\n").into()
 }
 
 /// Prints `text` on standard output. A reader that has gone away is no error.
@@ -173,6 +188,19 @@ pub fn is_program(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_gets_no_commands() {
+        for (text, shown) in [
+            ("a\tb\nc", "a\tb\nc"),
+            ("a\r\r\nb\r", "a\nb"),
+            ("a\rb\n", "a?b\n"),
+            ("\x1b]0;title\x07\u{9b}2J\x7f\0", "?]0;title??2J??"),
+            ("\u{202e}gr\u{fc}n", "?gr\u{fc}n"),
+        ] {
+            assert_eq!(plain(text), shown);
+        }
+    }
 
     #[test]
     fn a_reader_that_has_gone_is_known_by_the_panic_of_println() {

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use machine::second;
+use trefoil_gate::tool;
 
 use crate::bench::{Bench, Site};
 use crate::cases::{self, Case};
@@ -151,7 +152,7 @@ fn run(site: &Site, case: &Case, name: &str, output: &Mutex<()>) -> Result<(), S
     };
     let result = catch_unwind(AssertUnwindSafe(attempt))
         .unwrap_or_else(|_| Err(anyhow!("the test panicked")))
-        .map_err(|error| format!("{error:#}"));
+        .map_err(|error| tool::plain(&format!("{error:#}")).into_owned());
     let seconds = start.elapsed().as_secs_f64();
     let _guard = output.lock();
     match &result {

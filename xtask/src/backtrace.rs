@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use trefoil_gate::project::Project;
+use trefoil_gate::tool;
 
 /// What to read.
 #[derive(Clone, Debug, clap::Args)]
@@ -44,7 +45,8 @@ pub fn backtrace(project: &Project, options: &Options) -> Result<()> {
         .context("the log cannot be read")?
         > 0
     {
-        out.write_all(reader.lines(&String::from_utf8_lossy(&line)).as_bytes())?;
+        let text = String::from_utf8_lossy(&line);
+        out.write_all(reader.lines(&tool::plain(&text)).as_bytes())?;
         line.clear();
     }
     Ok(())

@@ -104,7 +104,7 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(u8::try_from(status & 0xff).unwrap_or(1)),
         Err(error) if tool::is_broken_pipe(&error) => ExitCode::from(tool::BROKEN_PIPE_STATUS),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", tool::plain(&format!("{error:#}")));
             match error.is::<tool::UsageError>() {
                 true => ExitCode::from(tool::USAGE_STATUS),
                 false => ExitCode::FAILURE,

@@ -255,6 +255,7 @@ pub struct Results {
 impl Results {
     /// Counts a line such as `test NAME ok` or `test NAME FAILED: why`, and shows it.
     fn take(&mut self, line: &str) {
+        let line = &*tool::plain(line);
         println!("{line}");
         if line.contains(" FAILED") {
             self.failed.push(line.to_string());

@@ -6,7 +6,19 @@ may be damaged, so every walk has an end.
 
 import gdb
 
-from .values import at, content, inside, map_values, memory, number, peel, static, text, word
+from .values import (
+    at,
+    content,
+    inside,
+    map_values,
+    memory,
+    number,
+    peel,
+    plain,
+    static,
+    text,
+    word,
+)
 
 BLOCK = "isolation::domain::ControlBlock"
 RECORD = "isolation::call::Record"
@@ -31,7 +43,7 @@ class Domain:
         self.number = number(block["id"])
         length = number(inside(block["name"], "len"))
         name = number(block["name"]["bytes"][0].address)
-        self.name = memory(name, min(length, 32)).decode(errors="replace")
+        self.name = plain(memory(name, min(length, 32)))
         self.start = number(block["image_start"])
         self.end = number(block["image_end"])
         counters = block["counters"]
@@ -157,7 +169,7 @@ class Thread:
         self.number = number(thread["id"])
         self.address = number(thread.address)
         name = memory(number(thread["name"][0].address), thread["name"].type.sizeof)
-        self.name = name.split(b"\0")[0].decode(errors="replace")
+        self.name = plain(name.split(b"\0")[0])
         state = number(thread["state"])
         self.state = THREAD_STATES[state] if state < 6 else f"state {state}"
         self.processor = number(thread["cpu"])

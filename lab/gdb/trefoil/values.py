@@ -58,10 +58,17 @@ def word(address):
     return int.from_bytes(memory(address, 8), "little")
 
 
+def plain(text):
+    """Bytes as text, without what a terminal would take for a command: a domain, or whoever made a
+    dump, may have chosen them."""
+    decoded = text.decode(errors="replace")
+    return "".join(letter if letter.isprintable() else "?" for letter in decoded)
+
+
 def text(value):
     """A `&str`."""
     address, length = number(value["data_ptr"]), number(value["length"])
-    return memory(address, min(length, 200)).decode(errors="replace")
+    return plain(memory(address, min(length, 200)))
 
 
 def content(arc):

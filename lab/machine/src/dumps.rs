@@ -127,7 +127,8 @@ fn wait(child: &mut Child, is_over: &AtomicBool) -> Result<()> {
 /// What gdb says of dumps in what it printed.
 fn told(text: &str) -> Result<Vec<String>> {
     let lines = text.lines().filter_map(|line| line.split_once("trefoil: "));
-    let lines = lines.map(|(_, line)| line.to_string()).collect();
+    let lines = lines.map(|(_, line)| tool::plain(line).into_owned());
+    let lines = lines.collect();
     match text.is_empty() || ENDS.iter().any(|end| text.contains(end)) {
         true => Ok(lines),
         false => bail!("gdb did not watch for dumps to the end:\n{}", text.trim()),

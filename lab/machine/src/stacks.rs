@@ -93,7 +93,7 @@ pub fn of(socket: &Path, kernel: &Path) -> String {
     let why = match tool::find("gdb") {
         None => "no gdb (apt-get install gdb)".into(),
         Some(gdb) => match by_gdb(&gdb, socket, kernel) {
-            Ok(stacks) => return stacks,
+            Ok(stacks) => return tool::plain(&stacks).into_owned(),
             Err(error) => format!("{error:#}"),
         },
     };

@@ -1,5 +1,7 @@
 //! The failures of a run, said again at its end: of a long log many see the last lines only.
 
+use trefoil_gate::tool;
+
 /// So many lines are shown of one failure,
 const LINES: usize = 7;
 /// of so many characters at most,
@@ -35,6 +37,7 @@ impl Notes {
 
     /// Shows and keeps a failure of several lines.
     pub fn fail(&mut self, text: &str) {
+        let text = tool::plain(text);
         println!("FAILED  {text}");
         format!("FAILED  {text}")
             .lines()
