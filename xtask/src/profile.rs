@@ -2,7 +2,7 @@
 //! says in which functions the time went: of the kernel, of all domains and programs.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
@@ -59,7 +59,7 @@ pub fn profile(project: &Project, options: &Options) -> Result<i32> {
             )?;
             (status, samples, hosted::core_file(project))
         }
-        false => booted(project, options, &line, &file)?,
+        false => booted(project, options, &line)?,
     };
     if samples.is_empty() {
         bail!(
@@ -74,12 +74,7 @@ pub fn profile(project: &Project, options: &Options) -> Result<i32> {
 }
 
 /// Boots the system to run `line`: its status, what was sampled meanwhile, and its kernel.
-fn booted(
-    project: &Project,
-    options: &Options,
-    line: &str,
-    file: &Path,
-) -> Result<(i32, Vec<Sample>, PathBuf)> {
+fn booted(project: &Project, options: &Options, line: &str) -> Result<(i32, Vec<Sample>, PathBuf)> {
     let bytes = options.observed.bytes()?;
     let mut started = None;
     let boot = options.observed.boot(profiled(line));
@@ -87,9 +82,6 @@ fn booted(
         let sampler = Sampler::start(&machine.kernel, bytes, &project.out)?;
         machine.memory_file = Some(sampler.file().to_path_buf());
         machine.count_instructions = options.icount;
-        // Of its own, so that several may run at once.
-        machine.log = file.with_extension("kernel.log");
-        machine.errors = file.with_extension("errors");
         machine.meeting = None;
         started = Some((sampler, machine.kernel.clone()));
         tool::step(format!("running `{line}`"));

@@ -154,9 +154,9 @@ def write(name, path):
     notes = b"".join(processors(pages) + waiting(pages, threads))
     runs = list(pages.runs())
     headers = 64 + 56 * (1 + len(runs))
-    # Under another name, so that nobody finds half of one.
-    new = path + ".new"
-    with open(new, "wb") as file:
+    # Under another name, which nobody has, so that nobody finds half of one.
+    new = f"{path}.new{os.getpid()}"
+    with open(new, "xb") as file:
         ident = b"\x7fELF\x02\x01\x01" + bytes(9)
         numbers = (CORE, X86_64, 1, 0, 64, 0, 0, 64, 56, 1 + len(runs), 0, 0, 0)
         file.write(ident + struct.pack("<HHIQQQIHHHHHH", *numbers))

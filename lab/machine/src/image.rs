@@ -30,7 +30,7 @@ const CACHE: usize = 4 << 20;
 const NAMES: usize = 64;
 /// Bytes of a file that are asked for at once.
 const PIECE: usize = 1 << 20;
-/// The most that is read of one image: names, folders in each other, bytes of files.
+/// The most that is read of one image: names, folders in each other, bytes in memory.
 const MOST: Most = Most {
     names: 200_000,
     levels: 200,
@@ -164,15 +164,11 @@ impl Image {
         let mut seen = BTreeSet::from([self.fs.root(), top]);
         let (mut found, mut folders) = (Vec::new(), vec![(PathBuf::new(), top, None)]);
         while let Some((below, folder, parent)) = folders.pop() {
-            let place = || self.name.display().to_string();
-            let place = format!(
-                "{}: {path}/{}",
-                place(),
-                shown(below.as_os_str().as_bytes())
-            );
+            let place = self.at(&format!("{path}/{}", shown(below.as_os_str().as_bytes())));
             let entries = self.entries(folder, parent);
             for entry in entries.with_context(|| place.clone())? {
                 let path = below.join(OsStr::from_bytes(&entry.name));
+                self.take(path.as_os_str().len() as u64)?;
                 let kind = self.kind_of(&entry).with_context(|| place.clone())?;
                 if kind == FileKind::Directory {
                     ensure!(
@@ -243,7 +239,9 @@ impl Image {
 
     /// The target of a link.
     fn link(&mut self, inode: u32) -> Result<Vec<u8>> {
-        Ok(self.fs.readlink(inode)?)
+        let target = self.fs.readlink(inode)?;
+        self.take(target.len() as u64)?;
+        Ok(target)
     }
 
     /// What is in a file.
@@ -267,11 +265,16 @@ impl Image {
             "it is no file but a {:?}",
             about.kind
         );
-        let left = self.left.bytes.checked_sub(about.size);
-        self.left.bytes = left.with_context(|| {
-            format!("its {} bytes are more than is read of an image", about.size)
-        })?;
+        self.take(about.size)?;
         Ok(about.size)
+    }
+
+    /// Counts bytes that are to be kept, of names, targets and contents.
+    fn take(&mut self, bytes: u64) -> Result<()> {
+        let left = self.left.bytes.checked_sub(bytes);
+        let why = || format!("its {bytes} bytes are more than is read of an image");
+        self.left.bytes = left.with_context(why)?;
+        Ok(())
     }
 
     /// The folder at `path`, from the root; made if it is not there, with those above.
