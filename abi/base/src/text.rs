@@ -1,7 +1,7 @@
 //! Short strings by value: names in interfaces, without an allocation.
 
 use crate::exchange::{Exchangeable, Plain};
-use core::fmt;
+use core::fmt::{self, Write};
 
 /// A string of at most `N` bytes (`N` <= 65,535), stored inline. Always valid UTF-8. The host reads
 /// some from the kernel's memory: first the length, then the bytes.
@@ -32,6 +32,24 @@ impl<const N: usize> Text<N> {
         Text {
             len: end as u16,
             bytes,
+        }
+    }
+
+    /// `text` as a name that can stand in front of a line of the log. Only letters and digits of
+    /// any script and the punctuation of ASCII are left, without the colon; all else becomes a
+    /// question mark, and so does an empty text. So a name sends no commands to a terminal, and
+    /// with a colon behind it it is no beginning of a line that has a space before its colon: those
+    /// are the kernel's own.
+    pub fn name(text: &str) -> Self {
+        let is_fit = |c: char| c.is_alphanumeric() || c.is_ascii_punctuation() && c != ':';
+        let mut name = Text::empty();
+        for c in Text::<N>::new(text).as_str().chars() {
+            // A question mark takes no more room than what it stands for.
+            let _ = name.write_char(if is_fit(c) { c } else { '?' });
+        }
+        match name.is_empty() {
+            true => Text::new("?"),
+            false => name,
         }
     }
 
@@ -89,12 +107,28 @@ unsafe impl<const N: usize> Exchangeable for Text<N> {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::fmt::Write;
 
     #[test]
     fn cuts_at_a_character_boundary() {
         assert_eq!(Text::<4>::new("abcé").as_str(), "abc");
         assert_eq!(Text::<5>::new("abcé").as_str(), "abcé");
+    }
+
+    #[test]
+    fn a_name_is_no_line_of_somebody_else() {
+        for (text, name) in [
+            ("virtio-blk", "virtio-blk"),
+            ("ext2-vdb.1_[x]", "ext2-vdb.1_[x]"),
+            ("gr\u{fc}n", "gr\u{fc}n"),
+            ("stack 9", "stack?9"),
+            ("kernel panic: cpu 0", "kernel?panic??cpu?0"),
+            ("a\nb\r\t\x1b[2Jc\u{9b}1m", "a?b???[2Jc?1m"),
+            ("\u{202e}txt\u{a0}\u{2028}", "?txt??"),
+            ("", "?"),
+        ] {
+            assert_eq!(Text::<32>::name(text).as_str(), name);
+        }
+        assert_eq!(Text::<4>::name("abc\u{e9}d").as_str(), "abc");
     }
 
     #[test]

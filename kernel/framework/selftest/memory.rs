@@ -303,6 +303,11 @@ fn log_keeps_the_last_bytes() -> Result<(), String> {
     check!(start == before, "asked for {before}, got {start}");
     let text = core::str::from_utf8(&bytes[..count]).map_err(|_| "not text")?;
     check!(text.contains("a line for the ring\n"), "got {text:?}");
+    let before = log::written();
+    crate::kprintln!("one\nline {}", "\x1b[2J\u{9b}");
+    let (_, count) = log::read(before, &mut bytes);
+    let text = core::str::from_utf8(&bytes[..count]).map_err(|_| "not text")?;
+    check!(text.ends_with("] one line  [2J \n"), "got {text:?}");
     let (start, _) = log::read(0, &mut bytes);
     check!(
         log::written() - start <= 64 << 10,

@@ -78,7 +78,7 @@ fn die(frame: &TrapFrame, fault: Fault, depth: usize) -> ! {
     log::panicking();
     let cpu = this_cpu().words.number.load(Ordering::Relaxed);
     kprintln!(
-        "PANIC: cpu {cpu}: {:?} at {:#x}, vector {}, error {:#x}, depth {depth}",
+        "kernel panic: cpu {cpu}: {:?} at {:#x}, vector {}, error {:#x}, depth {depth}",
         fault.kind,
         fault.address,
         frame.number(),
@@ -152,7 +152,7 @@ fn halt_others() {
 #[panic_handler]
 fn kernel_panic(info: &PanicInfo) -> ! {
     log::panicking();
-    kprintln!("PANIC: {info}");
+    kprintln!("kernel panic: {info}");
     print_stack(place());
     halt_others();
     crate::power::stop_after_panic()

@@ -291,6 +291,26 @@ pub fn read(from: u64, buffer: &mut [u8]) -> (u64, usize) {
     (start, count)
 }
 
+/// What is logged, as one line and without commands to a terminal: each control character in it is
+/// a space. Whoever reads the log can go by the beginnings of its lines.
+struct OneLine<'a>(fmt::Arguments<'a>);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        WithoutControls(f).write_fmt(self.0)
+    }
+}
+
+struct WithoutControls<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for WithoutControls<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut parts = text.split(|c: char| c.is_control() && c != '\t');
+        self.0.write_str(parts.next().unwrap_or_default())?;
+        parts.try_for_each(|part| self.0.write_char(' ').and_then(|()| self.0.write_str(part)))
+    }
+}
+
 /// Logs one line. Use [`kprintln!`](crate::kprintln).
 pub fn print(arguments: fmt::Arguments) {
     let clock = CLOCK.load(Ordering::Acquire);
@@ -302,7 +322,8 @@ pub fn print(arguments: fmt::Arguments) {
         clock()
     };
     let (seconds, micros) = (now / 1_000_000_000, now / 1000 % 1_000_000);
-    let line = format_args!("[{seconds:5}.{micros:06}] {arguments}\n");
+    let text = OneLine(arguments);
+    let line = format_args!("[{seconds:5}.{micros:06}] {text}\n");
     if PANICKING.load(Ordering::Relaxed) {
         print_panicking(line);
         return;
@@ -334,12 +355,6 @@ fn print_panicking(line: fmt::Arguments) {
         core::hint::spin_loop();
     }
     let _ = { CONSOLE }.write_fmt(line);
-}
-
-/// Writes text on the console port as it is, without time stamp and newline.
-pub fn print_raw(text: &str) {
-    let _ = LOG.lock().write_str(text);
-    sent_by_somebody();
 }
 
 impl Write for Log {

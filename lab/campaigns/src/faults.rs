@@ -233,7 +233,7 @@ impl<'a> Kernel<'a> {
                 }
                 fs::write(disk, image)?;
                 machine.words.extend(["faults".into(), "panic=off".into()]);
-                Running::bare(&machine, "] fault ")
+                Running::bare(&machine, "fault ")
             }
         }
     }

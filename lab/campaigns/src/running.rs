@@ -83,7 +83,8 @@ impl Running {
         Running::Hosted(child, lines)
     }
 
-    /// Starts `machine`; the lines of its log behind `mark` are meant, or all if that is empty.
+    /// Starts `machine`; the lines of its log that begin with `mark` are meant, or all if that is
+    /// empty.
     ///
     /// # Errors
     /// If QEMU cannot be started.
@@ -155,15 +156,15 @@ fn end(ended: Option<Ended>, last: &str) -> End {
     End::Own(format!("{how}: {last}"))
 }
 
-/// What stands behind `mark` in the whole lines of `log` from byte `read` on, which is moved behind
-/// them.
+/// The rest of the lines that begin with `mark` behind their time, of the whole lines of `log` from
+/// byte `read` on, which is moved behind them.
 fn new_lines(log: &str, read: &mut usize, mark: &str) -> Vec<String> {
     let whole = log.rfind('\n').map_or(0, |at| at + 1);
     let new = log.get(*read..whole).unwrap_or_default();
     *read = whole;
     let meant = new.lines().filter_map(|line| match mark {
         "" => Some(line),
-        mark => line.split_once(mark).map(|(_, line)| line),
+        mark => log::behind_time(line)?.strip_prefix(mark),
     });
     meant.map(|line| line.trim_end().to_string()).collect()
 }
@@ -187,8 +188,8 @@ mod tests {
     fn whole_lines_are_read_once() {
         let mut read = 0;
         let log = "[ 0.1] booting\r\n[ 0.2] fault 1 done\r\n[ 0.3] fau";
-        assert_eq!(new_lines(log, &mut read, "] fault "), ["1 done"]);
-        assert!(new_lines(log, &mut read, "] fault ").is_empty());
+        assert_eq!(new_lines(log, &mut read, "fault "), ["1 done"]);
+        assert!(new_lines(log, &mut read, "fault ").is_empty());
         let log = format!("{log}lt 2 done\r\n");
         assert_eq!(new_lines(&log, &mut read, ""), ["[ 0.3] fault 2 done"]);
         assert_eq!(read, log.len());

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::log::Log;
+use crate::log::{self, Log};
 use crate::{slot, stacks};
 
 fn read_in_background(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
@@ -195,14 +195,16 @@ impl Ended {
     /// QEMU's exit code is `status * 2 + 1` modulo 256 if the debug-exit device was written. The
     /// log has the whole status.
     fn new(status: ExitStatus, log: &str) -> Self {
-        if log.contains("kernel panic") {
+        if log::has_panic(log) {
             return Ended::KernelPanic;
         }
         let Some(code) = status.code() else {
             return Ended::Killed(status.signal().unwrap_or_default());
         };
-        let logged = log.rsplit_once("power off, status ");
-        let logged = logged.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+        let logged = log.lines().rev().filter_map(log::own);
+        let mut logged = logged.filter_map(|text| text.strip_prefix("power off, status "));
+        let logged = logged.next().and_then(|status| status.parse::<u8>().ok());
+        let logged = logged.map(i32::from);
         match logged {
             Some(status) if code == (status * 2 + 1) & 0xff => Ended::Status(status),
             _ if code & 1 == 1 && !is_failure(code, log) => Ended::Status(code >> 1),
@@ -232,7 +234,10 @@ mod tests {
         );
         assert_eq!(ended(0, "[ 0.1] booting"), Ended::Off);
         assert_eq!(ended(1, ""), Ended::Failed(1));
-        assert_eq!(ended(0, "[ 0.1] kernel panic: x"), Ended::KernelPanic);
+        let panic = "[    0.1] kernel panic: x\n[    0.2] power off, status 0\n";
+        assert_eq!(ended(1, panic), Ended::KernelPanic);
+        let forged = "[    0.1] x: kernel panic: y\n[    0.2] x: power off, status 3\n";
+        assert_eq!(ended(1, forged), Ended::Status(0));
         let killed = Ended::new(ExitStatus::from_raw(11), "[ 0.1] booting");
         assert_eq!(killed, Ended::Killed(11));
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use lab::gdb::{Action, Gdb};
 use lab::steps::symbols::Symbols;
+use machine::qemu::Ended;
 use machine::session::Session;
 use machine::{disk, tables};
 
@@ -190,11 +191,15 @@ fn of_the_kernel(bench: &Bench<'_>) -> Result<()> {
     gdb.write(0, found, &UD2)?;
     gdb.go(&[(0, Action::Run), (1, Action::Run)])?;
     session.type_line(b"crash ext2; ls /")?;
-    // It is turned off.
-    let _ = session.end(LIMIT);
+    // It is turned off, with status 0.
+    let ended = session.end(LIMIT);
     let _ = fs::remove_file(&socket);
     let log = session.guest.log();
-    let (_, panic) = log.split_once("PANIC: ").with_context(|| log.clone())?;
+    let is_panic = matches!(ended, Ok(Ended::KernelPanic));
+    ensure!(is_panic, "it ended by {ended:?}:\n{log}");
+    let (_, panic) = log
+        .split_once("] kernel panic: ")
+        .with_context(|| log.clone())?;
     let told = frames(panic);
     in_order(
         &told,

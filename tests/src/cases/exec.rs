@@ -11,6 +11,7 @@ use crate::bench::Bench;
 pub(super) const CASES: &[Case] = &[
     case("exec-streams-are-told-apart", streams),
     case("exec-status-is-passed-on", statuses),
+    case("exec-names-forge-no-line-of-the-log", forged),
     case("exec-output-is-exact", exact),
     case("exec-by-the-tool", by_the_tool),
     case("exec-timeout-has-a-message", timeout),
@@ -42,6 +43,27 @@ fn statuses(bench: &Bench<'_>) -> Result<()> {
         ("exit 255", 255),
     ] {
         bench.exec_on(bench.machine(), line)?.status(status)?;
+    }
+    Ok(())
+}
+
+/// Programs that are called as lines of the kernel begin, or by a command to the terminal.
+fn forged(bench: &Bench<'_>) -> Result<()> {
+    let line = "cd /; for n in 'stack 9' 'kernel panic: cpu 0' \"$(printf 'a\\033[2Jb')\"; do \
+        cp /boot/bin/sleep \"/$n\"; \"/$n\" 1 & done; sleep 0.4; ps; wait";
+    let answer = bench.exec(&bench.disk()?, line)?.status(0)?.silently()?;
+    for name in ["stack?9", "kernel?panic??cpu?0", "a?[2Jb"] {
+        ensure!(
+            answer.stdout.contains(name),
+            "no {name:?}: {:?}",
+            answer.stdout
+        );
+        let told = format!("] {name}: domain ");
+        ensure!(answer.log.contains(&told), "no {told:?}:\n{}", answer.log);
+    }
+    for forged in ["stack 9", "kernel panic", "\x1b"] {
+        let shown = [&answer.stdout, &answer.log].map(|text| text.contains(forged));
+        ensure!(shown == [false; 2], "{forged:?} is there:\n{}", answer.log);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use lab::backtraces;
+use machine::log;
 use machine::qemu::Machine;
 use machine::second;
 use machine::session::Session;
@@ -36,7 +37,7 @@ pub const SELFTEST: Inside = Inside {
     name: "kernel",
     word: "selftest",
     part: "selftest=",
-    mark: "] selftest ",
+    mark: "selftest ",
 };
 
 /// The isolation tests: the domain `prober` starts others that do harm.
@@ -44,7 +45,7 @@ pub const ISOLATION: Inside = Inside {
     name: "isolation",
     word: "root=domains/prober",
     part: "options=",
-    mark: "] prober: test ",
+    mark: "prober: test ",
 };
 
 /// What one run of such a table gave.
@@ -249,10 +250,10 @@ fn summary(line: &str) -> Option<Count> {
 }
 
 /// Sorts the lines `MARK NAME ok` and `MARK NAME FAILED: why` of a log.
-fn log_results(log: &str, mark: &str) -> Ran {
+fn log_results(text: &str, mark: &str) -> Ran {
     let mut ran = Ran::default();
-    let told = log.lines().filter_map(|line| line.split_once(mark));
-    for line in told.map(|(_, line)| line.trim_end()) {
+    let told = text.lines().filter_map(log::behind_time);
+    for line in told.filter_map(|line| line.strip_prefix(mark)) {
         if line.ends_with(" ok") {
             ran.passed += 1;
         } else if line.contains(" FAILED") {
@@ -275,7 +276,7 @@ mod tests {
         };
         assert_eq!(summary(line), Some(count));
         assert_eq!(summary("[    0.4] 1 passed, 1 failed"), Some(count));
-        assert_eq!(summary("[    0.4] PANIC: a queue"), None);
+        assert_eq!(summary("[    0.4] kernel panic: a queue"), None);
     }
 
     #[test]

@@ -81,7 +81,8 @@ pub fn launch(system: &Arc<System>, mut launch: Launch) -> Result<u32, Errno> {
     let ledger = system.ledger(job);
     let birth = Birth {
         charge: Charge::new(&ledger, charged)?,
-        name: core::str::from_utf8(name).map_or(prepared.name, Text::new),
+        // It goes to the kernel's log, and to the terminals of those who ask for all processes.
+        name: core::str::from_utf8(name).map_or(prepared.name, Text::name),
         image: prepared.name,
         arguments: launch.arguments,
         environment: launch.environment,

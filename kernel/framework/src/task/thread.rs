@@ -149,7 +149,9 @@ impl Thread {
         alarm: Alarm,
     ) -> Self {
         let mut bytes = [0; NAME_BYTES];
-        for (to, from) in bytes.iter_mut().zip(name.bytes().filter(u8::is_ascii)) {
+        // Domains choose the names of their threads, and debuggers show them on a terminal.
+        let fit = name.bytes().filter(|byte| matches!(byte, b' '..=b'~'));
+        for (to, from) in bytes.iter_mut().zip(fit) {
             *to = from;
         }
         Self {
@@ -186,7 +188,7 @@ impl Thread {
         self.id
     }
 
-    /// Its name, cut to 24 ASCII characters.
+    /// Its name, cut to 24 ASCII characters; control characters are left out.
     pub fn name(&self) -> &str {
         let end = self.name.iter().position(|b| *b == 0).unwrap_or(NAME_BYTES);
         core::str::from_utf8(&self.name[..end]).unwrap_or("?")

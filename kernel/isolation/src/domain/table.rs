@@ -65,7 +65,7 @@ pub(crate) fn create(
         return refuse(payer);
     }
     let parent = starter.map_or(abi::shared::KERNEL_OWNER, |starter| starter.id);
-    let name = crate::domain::text::clean(name);
+    let name = abi::Text::name(name);
     let mut table = TABLE.lock();
     let id = table.next;
     let Some(next) = id.checked_add(1) else {

@@ -1,7 +1,7 @@
 //! Text that comes from domains, made fit for the log: whoever writes a line cannot make it look
-//! like two, or like one that somebody else wrote, nor send the terminal commands.
+//! like two, nor send the terminal commands. Whose line it is says the name in front of it, which
+//! is one of [`abi::Text::name`].
 
-use abi::Text;
 use core::fmt::{self, Write};
 
 /// Shows a text with every control character as a question mark.
@@ -15,22 +15,18 @@ impl fmt::Display for Clean<'_> {
     }
 }
 
-/// A name without control characters.
-pub(crate) fn clean(name: &str) -> Text<32> {
-    let mut text = Text::empty();
-    let _ = write!(text, "{}", Clean(name));
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    extern crate std;
+    use std::string::ToString;
 
     #[test]
     fn control_characters_do_not_pass() {
-        assert_eq!(clean("a\nb\r\x1b[2Jc").as_str(), "a?b??[2Jc");
-        assert_eq!(clean("\u{9b}1m").as_str(), "?1m");
-        assert_eq!(clean("h\u{e9}llo\tyou").as_str(), "h\u{e9}llo\tyou");
-        assert_eq!(clean("").as_str(), "");
+        let clean = |text| Clean(text).to_string();
+        assert_eq!(clean("a\nb\r\x1b[2Jc"), "a?b??[2Jc");
+        assert_eq!(clean("\u{9b}1m"), "?1m");
+        assert_eq!(clean("h\u{e9}llo\tyou"), "h\u{e9}llo\tyou");
+        assert_eq!(clean(""), "");
     }
 }

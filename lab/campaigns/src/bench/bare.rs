@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::figure::Figure;
+use machine::log;
 use machine::qemu::Machine;
 use machine::session::Session;
 use trefoil_gate::project::Project;
@@ -95,7 +96,7 @@ pub fn figures(project: &Project, names: &[&str]) -> Result<Vec<Figure>> {
 /// The lines `bench ID "NAME" VALUE UNIT` of a log.
 fn parse(log: &str) -> Vec<Figure> {
     let figure = |line: &str| {
-        let (_, line) = line.split_once("] bench ")?;
+        let line = log::behind_time(line)?.strip_prefix("bench ")?;
         let (id, rest) = line.split_once(" \"")?;
         let (name, rest) = rest.split_once("\" ")?;
         let (value, unit) = rest.trim().split_once(' ')?;

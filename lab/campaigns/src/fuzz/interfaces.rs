@@ -19,6 +19,7 @@ use super::{Options, standstill};
 use crate::hosted;
 use crate::running::{End, Running, Said};
 use machine::disk;
+use machine::log;
 use machine::qemu::Machine;
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
@@ -203,7 +204,7 @@ impl Report {
         if self.last.len() > SHOWN {
             self.last.pop_front();
         }
-        let (_, text) = line.split_once("] hostile: ")?;
+        let text = log::behind_time(line)?.strip_prefix("hostile: ")?;
         let (word, rest) = text.split_once(' ')?;
         match word {
             "excluded" => {
