@@ -8,9 +8,10 @@
 //!    safe code can break the language): so it does not matter who wrote it, the crate itself, a
 //!    macro of its own that puts it together from pieces, or a macro of a package that it may use.
 //! 2. It is compiled with `-F unsafe_code`, which no attribute and no manifest takes back, and
-//!    without unstable features, although the build of `core` needs them switched on. And it is
-//!    checked once more, as a second opinion, with the compiler's next trait solver, which knows
-//!    better in some places.
+//!    without unstable features, although the build of `core` needs them switched on. Beside that
+//!    the compiler prints what it makes of each function, in which types stand that nobody wrote
+//!    ([`mir`](crate::mir)); and it checks the crate once more, as a second opinion, with its next
+//!    trait solver, which knows better in some places.
 //! 3. Every file that the compiler read must lie in the crate's own folder, and be no link, and
 //!    goes through the search of sources ([`trust::source`]), whatever it is called; and nothing of
 //!    the build's environment may have been asked for.
@@ -19,30 +20,49 @@
 //! and what was not examined cannot be linked, as there is no other way to it. When the rules
 //! themselves change, [`renew`] has everything compiled again.
 
+mod looks;
+
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::packages::Packages;
 use crate::project::Project;
-use crate::{build, holes, rules, trust};
+use crate::{build, rules, trust};
+use looks::{Beside, expansion};
 
 /// What our copy is called that cargo calls in place of the compiler.
 pub const GUARD: &str = "guard";
 /// The folders of the crates that must be safe, separated as in `PATH`; cargo hands it on to us.
 const FOLDERS: &str = "TREFOIL_GUARDED";
-/// What a change of makes it necessary to examine everything again.
-const RULES: [&str; 4] = [
-    include_str!("guard.rs"),
-    include_str!("holes.rs"),
-    include_str!("trust.rs"),
-    include_str!("lexer.rs"),
+/// What a crate that must be safe is compiled with, whatever it or its manifest says.
+const MINE: [&str; 2] = ["-Funsafe_code", "-Zallow-features="];
+/// The files of the rules, each with its text: a change of one makes it necessary to examine
+/// everything again.
+macro_rules! rules {
+    ($($file:literal)*) => {
+        [$(($file, include_str!($file))),*]
+    };
+}
+const RULES: [(&str, &str); 12] = rules![
+    "guard.rs"
+    "guard/looks.rs"
+    "holes.rs"
+    "holes/bounds.rs"
+    "holes/names.rs"
+    "lexer.rs"
+    "mir.rs"
+    "mir/pointers.rs"
+    "rules.rs"
+    "trust.rs"
+    "packages.rs"
+    "../Cargo.toml"
 ];
 
 /// Has `command`, which is a cargo, call us in place of the compiler for the packages that must be
@@ -93,7 +113,7 @@ pub fn own_copy(project: &Project, name: &str) -> Result<PathBuf> {
 /// If it cannot be removed.
 pub fn renew(project: &Project, packages: &Packages) -> Result<()> {
     let mark = project.out.join("cargo/rules");
-    let wanted = RULES.concat();
+    let wanted = RULES.map(|(_, text)| text).concat();
     if fs::read_to_string(&mark).is_ok_and(|present| present == wanted) {
         return Ok(());
     }
@@ -147,15 +167,14 @@ fn stand_in(compiler: &OsStr, arguments: &[OsString], folders: &[PathBuf]) -> Re
     let Some(folder) = folder else {
         return Ok(command.status()?);
     };
-    let mut found = expansion(compiler, arguments)?;
-    let opinion = second_opinion(compiler, arguments)?;
-    let status = command
-        .args(["-Funsafe_code", "-Zallow-features="])
-        .status()?;
-    let opinion = opinion.verdict()?.filter(|_| status.success());
-    if let Some(found) = &mut found {
-        found.extend(opinion);
+    let mut expansion = expansion(compiler, arguments)?;
+    let beside = Beside::begin(compiler, arguments)?;
+    let status = command.args(MINE).status()?;
+    let made = beside.end(&expansion.clone().unwrap_or_default())?;
+    if let (Some(expansion), true) = (&mut expansion, status.success()) {
+        expansion.found.extend(made);
     }
+    let found = expansion.map(|it| it.found);
     let name = value(arguments, "--crate-name").unwrap_or_default();
     judge(found.as_deref(), status.success())
         .with_context(|| name.to_string_lossy().into_owned())?;
@@ -190,78 +209,6 @@ fn root(arguments: &[OsString]) -> Option<&Path> {
     let files = arguments.iter().map(Path::new);
     let mut sources = files.filter(|file| file.extension().is_some_and(|ending| ending == "rs"));
     sources.next()
-}
-
-/// Expands all macros; what must not be in the result. `None` if that fails: most often the crate
-/// cannot be compiled either, and the compiler's own messages say why better.
-fn expansion(compiler: &OsStr, arguments: &[OsString]) -> Result<Option<Vec<String>>> {
-    let mut command = Command::new(compiler);
-    command.args(without_output(arguments));
-    let output = command.arg("-Zunpretty=expanded").output()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    Ok(output.status.success().then(|| {
-        let shapes = match holes::find(&text) {
-            Ok(found) => found,
-            Err(error) => vec![format!("it cannot be looked at: {error}")],
-        };
-        [trust::expanded(&text), shapes].concat()
-    }))
-}
-
-/// A check of the crate by the next trait solver, which works beside the compiler.
-struct Opinion {
-    child: std::process::Child,
-    /// What it writes; nobody needs it.
-    folder: PathBuf,
-}
-
-/// Has the crate checked with the next trait solver. The old one, which makes the code, takes what
-/// rust#57893 needs.
-fn second_opinion(compiler: &OsStr, arguments: &[OsString]) -> Result<Opinion> {
-    let folder = env::temp_dir().join(format!("trefoil-opinion-{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let mut command = Command::new(compiler);
-    command.args(without_output(arguments));
-    command.args([
-        "-Funsafe_code",
-        "-Zallow-features=",
-        "-Znext-solver=globally",
-    ]);
-    command.args(["--emit=metadata", "--error-format=short", "-Awarnings"]);
-    command.arg("--out-dir").arg(&folder);
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = command.spawn()?;
-    Ok(Opinion { child, folder })
-}
-
-impl Opinion {
-    /// Why the next solver refuses the crate; `None` if it does not.
-    fn verdict(self) -> Result<Option<String>> {
-        let output = self.child.wait_with_output()?;
-        fs::remove_dir_all(&self.folder)?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let first = said.lines().next().unwrap_or_default();
-        let refused = format!("the compiler's next trait solver refuses it: {first}");
-        Ok((!output.status.success()).then_some(refused))
-    }
-}
-
-/// The arguments without what says where results and messages go.
-fn without_output(arguments: &[OsString]) -> Vec<&OsString> {
-    let mut kept = Vec::new();
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        let text = argument.to_string_lossy();
-        if text == "--out-dir" {
-            rest.next();
-        } else if !["--emit=", "--json=", "--error-format="]
-            .iter()
-            .any(|start| text.starts_with(start))
-        {
-            kept.push(argument);
-        }
-    }
-    kept
 }
 
 /// The argument that follows `name`.

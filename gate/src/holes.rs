@@ -29,20 +29,32 @@ use names::{Names, inside};
 use syn::visit::{self, Visit};
 use syn::{Generics, ReturnType, Type};
 
-/// What is wrong with `text`, the expansion of a crate; each shape once.
+/// What the expansion of a crate shows.
+pub struct Shapes {
+    /// What is wrong with it, each shape once.
+    pub found: Vec<String>,
+    /// The names of all type parameters.
+    pub parameters: BTreeSet<String>,
+}
+
+/// Looks at `text`, the expansion of a crate.
 ///
 /// # Errors
 /// Why it cannot be looked at, if it is no Rust that we know.
-pub fn find(text: &str) -> Result<Vec<String>, String> {
+pub fn find(text: &str) -> Result<Shapes, String> {
     let file = syn::parse_file(text).map_err(|error| error.to_string())?;
     let mut names = Names::default();
     names.visit_file(&file);
+    let parameters = names.parameters.clone();
     let mut search = Search {
         hiding: names.all(),
         ..Search::default()
     };
     search.visit_file(&file);
-    Ok(search.found.into_iter().collect())
+    Ok(Shapes {
+        found: search.found.into_iter().collect(),
+        parameters,
+    })
 }
 
 /// What is looked at now, and what was found.

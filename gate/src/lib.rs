@@ -5,7 +5,7 @@
 //! - [`project`]: where things are; [`tool`]: running other programs; [`setup`]: finding or
 //!   installing what is needed; [`packages`]: what cargo knows;
 //! - [`rules`]: the rules of the folders; [`lexer`], [`trust`], [`holes`] and [`fallible`]: reading
-//!   Rust sources, and what is forbidden in them;
+//!   Rust sources, and what is forbidden in them; [`mir`]: reading what the compiler makes of them;
 //! - [`cargo_toml`] and [`guard`]: the manifests of what must be safe, and the watch over its
 //!   compilation;
 //! - [`build`] and its steps [`glue`], [`elf`], [`archive`], [`stamp`], [`wiring`];
@@ -23,6 +23,7 @@ pub mod guard;
 pub mod holes;
 pub mod keys;
 pub mod lexer;
+pub mod mir;
 pub mod packages;
 pub mod project;
 pub mod rules;

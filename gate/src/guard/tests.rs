@@ -1,5 +1,6 @@
 //! What the watch lets through, and what it does not.
 
+use super::looks::without_output;
 use super::*;
 
 fn words(text: &str) -> Vec<OsString> {
@@ -23,6 +24,39 @@ fn an_expansion_writes_no_files() {
             .iter()
             .collect::<Vec<_>>()
     );
+}
+
+/// The modules that decide nothing about what a crate may say: where things are, and how tools are
+/// called.
+const OTHERS: [&str; 6] = ["build", "keys", "project", "setup", "signer", "tool"];
+
+#[test]
+fn all_rules_count_for_what_is_examined_again() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let is_listed = |wanted: &Path| RULES.iter().any(|(file, _)| sources.join(file) == wanted);
+    for (file, text) in RULES.iter().filter(|(file, _)| file.ends_with(".rs")) {
+        let mut named = Vec::new();
+        let mut before = "";
+        for line in text.lines() {
+            let module = line
+                .strip_prefix("mod ")
+                .and_then(|it| it.strip_suffix(';'));
+            // What is there for tests alone is no rule.
+            if let Some(name) = module.filter(|_| before != "#[cfg(test)]") {
+                named.push(sources.join(file).with_extension("").join(name));
+            }
+            if line.contains("crate::") {
+                let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+                let words = words.filter(|word| !word.is_empty() && !OTHERS.contains(word));
+                named.extend(words.map(|word| sources.join(word)));
+            }
+            before = line;
+        }
+        let files = named.iter().map(|it| it.with_extension("rs"));
+        for found in files.filter(|it| it.exists()) {
+            assert!(is_listed(&found), "{file} names {}", found.display());
+        }
+    }
 }
 
 #[test]

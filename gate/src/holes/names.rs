@@ -9,6 +9,8 @@ use syn::visit::{self, Visit};
 #[derive(Default)]
 pub(super) struct Names {
     found: BTreeSet<String>,
+    /// Those of type parameters alone.
+    pub(super) parameters: BTreeSet<String>,
     /// What `use` calls otherwise: the name and the other one.
     renamed: Vec<(String, String)>,
 }
@@ -16,7 +18,9 @@ pub(super) struct Names {
 impl Names {
     /// All of them, also those by another name.
     pub(super) fn all(self) -> BTreeSet<String> {
-        let Names { mut found, renamed } = self;
+        let Names {
+            mut found, renamed, ..
+        } = self;
         for _ in 0..renamed.len() {
             let others = renamed.iter().filter(|(name, _)| found.contains(name));
             let others: Vec<String> = others.map(|(_, other)| other.clone()).collect();
@@ -29,6 +33,7 @@ impl Names {
 impl<'ast> Visit<'ast> for Names {
     fn visit_type_param(&mut self, parameter: &'ast syn::TypeParam) {
         self.found.insert(parameter.ident.to_string());
+        self.parameters.insert(parameter.ident.to_string());
         visit::visit_type_param(self, parameter);
     }
 
