@@ -50,12 +50,14 @@ macro_rules! rules {
         [$(($file, include_str!($file))),*]
     };
 }
-const RULES: [(&str, &str); 12] = rules![
+const RULES: [(&str, &str); 14] = rules![
     "guard.rs"
     "guard/looks.rs"
     "holes.rs"
+    "holes/associated.rs"
     "holes/bounds.rs"
     "holes/names.rs"
+    "holes/projections.rs"
     "lexer.rs"
     "mir.rs"
     "mir/pointers.rs"

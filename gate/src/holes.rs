@@ -11,23 +11,32 @@
 //! | two names of lifetimes in one signature, `for<'a>` | rust#25860, rust#84591, rust#100051 |
 //! | a pointer to a function in whose type a lifetime stands or may be hidden: named, `'static`, `_`, a type parameter, `Self`, an alias, an associated type | rust#25860 |
 //! | a struct, enum or alias with bounds by lifetimes | what could hide one there |
-//! | a trait implemented for types without a size, but for `&T` | rust#57893 |
-//! | an implementation with associated types that come from what a closure gives or an iterator yields, or with bounds by lifetimes; `I::Item` of a type parameter | rust#84366, rust#109628 |
-//! | `splice`; the module `core::any`; `Trait<Item: Bound>` | rust#84366: the result of `splice` has in it what an iterator yields, without a word of that in its type |
+//! | `<T as Trait>::A` of more than plain names; a bound by a trait with a reference or a lifetime among its arguments | rust#25860 without a pointer |
+//! | an implementation for an associated type, or whose trait has one among its arguments | rust#100051 |
+//! | a trait implemented for types without a size, but for `&T`; a name for a trait object | rust#57893 |
+//! | an associated type in an implementation for all types, or that is one of another type (but an iterator's own `Item`), or beside a bound on what a closure gives or an iterator yields, or beside bounds by lifetimes; `I::Item` of a type parameter | rust#84366, rust#109628, rust#135011 |
+//! | another name for what keeps items; the module `core::any`; `Trait<Item: Bound>` | rust#84366: the result of `splice` has in it what an iterator yields, without a word of that in its type |
 //!
+//! What the compiler finds where nobody writes it is looked at in [`crate::mir`].
 //! `tests/src/attacks/holes.rs` has programs that use the holes; each is compiled by the plain
-//! compiler and refused here. What no shape shows, and holes that nobody has found, stay open: see
-//! `CAVEATS.md`.
+//! compiler and refused here, and so are those in `guard/corpus.rs`. What no shape shows, and holes
+//! that nobody has found, stay open: see `CAVEATS.md`.
 
+mod associated;
 mod bounds;
 mod names;
+mod projections;
 
 use std::collections::BTreeSet;
 
-use bounds::{Given, Lifetimes, has_lifetime_bounds, relaxes_size};
-use names::{Names, inside};
+use associated::own_types;
+use bounds::{Lifetimes, has_lifetime_bounds};
+use names::{Names, inside, plain};
+use projections::has_lifetime_arguments;
 use syn::visit::{self, Visit};
 use syn::{Generics, ReturnType, Type};
+
+use crate::mir::HOLDERS;
 
 /// What the expansion of a crate shows.
 pub struct Shapes {
@@ -45,27 +54,30 @@ pub fn find(text: &str) -> Result<Shapes, String> {
     let file = syn::parse_file(text).map_err(|error| error.to_string())?;
     let mut names = Names::default();
     names.visit_file(&file);
-    let parameters = names.parameters.clone();
     let mut search = Search {
+        parameters: names.parameters.clone(),
         hiding: names.all(),
         ..Search::default()
     };
     search.visit_file(&file);
     Ok(Shapes {
         found: search.found.into_iter().collect(),
-        parameters,
+        parameters: search.parameters,
     })
 }
 
 /// What is looked at now, and what was found.
 #[derive(Default)]
 struct Search {
+    /// Names of type parameters.
+    parameters: BTreeSet<String>,
     /// Names of type parameters and aliases.
     hiding: BTreeSet<String>,
     /// How many lifetimes the block of an implementation or a trait around has names for.
     named: usize,
-    /// In the block of a trait, where `Self::Item` is that of any iterator.
-    is_in_trait: bool,
+    /// The associated types that the implementation around says itself: of these alone `Self` may
+    /// be asked, since those of a trait or of other types are those of any iterator.
+    own_types: BTreeSet<String>,
     /// In the arguments, or in the result, of a pointer to a function.
     in_pointer: Option<Part>,
     found: BTreeSet<String>,
@@ -78,109 +90,78 @@ enum Part {
     Result,
 }
 
-/// Associated types of the language's own traits by which a closure's result can be named.
-const OF_CLOSURES: [&str; 4] = ["Item", "IntoIter", "Output", "IntoFuture"];
+/// What to write instead of naming what a closure or an iterator gives.
+const PARAMETER: &str = "add a type parameter for it: `I: Iterator<Item = T>`";
+/// What to write instead of a pointer to a function.
+const CLOSURE: &str = "take `impl Fn` or `&dyn Fn` instead";
+/// What to do where nothing stands for it.
+const PLAIN: &str = "write it in another way";
 
-/// Words by which a value gets into a type that says nothing of it.
-const WORDS: [&str; 2] = ["splice", "Splice"];
+/// An attribute that has the compiler leave out parts of what it prints of types.
+const LIMIT: &str = "type_length_limit";
 
 impl Search {
-    fn refuse(&mut self, text: &str) {
+    /// Notes that `what` is there, and what to write `instead`.
+    fn refuse(&mut self, what: &str, instead: &str) {
         self.found.insert(format!(
-            "{text} is not allowed here: it can be used to break the language"
+            "{what} is not allowed here: it can be used to break the language; {instead}"
         ));
     }
 
     /// Looks at what `generics` declare, inside of a block that names `outer` lifetimes.
     fn signature(&mut self, generics: &Generics, outer: usize) {
         if generics.lifetimes().count() + outer > 1 {
-            self.refuse("a second name of a lifetime in one signature");
+            let what = "a second name of a lifetime in one signature";
+            self.refuse(what, "one name, or none, has to do");
         }
     }
 
     fn without_lifetime_bounds(&mut self, generics: &Generics, what: &str) {
         if has_lifetime_bounds(generics) {
-            self.refuse(&format!("{what} with a bound by a lifetime"));
-        }
-    }
-
-    fn implementation(&mut self, item: &syn::ItemImpl) {
-        self.signature(&item.generics, 0);
-        if item.trait_.is_none() {
-            return;
-        }
-        if relaxes_size(&item.generics) && !matches!(*item.self_ty, Type::Reference(_)) {
-            self.refuse("a trait implemented for types without a size");
-        }
-        let has_types = item
-            .items
-            .iter()
-            .any(|it| matches!(it, syn::ImplItem::Type(_)));
-        if !has_types {
-            return;
-        }
-        self.without_lifetime_bounds(&item.generics, "an implementation with associated types");
-        let mut header = Given(false);
-        header.visit_generics(&item.generics);
-        if header.0 {
-            self.refuse("an associated type beside a bound on what a closure or an iterator gives");
-        }
-    }
-
-    fn path(&mut self, path: &syn::TypePath) {
-        let segments: Vec<String> = path
-            .path
-            .segments
-            .iter()
-            .map(|it| it.ident.to_string())
-            .collect();
-        let [.., owner, last] = &segments[..] else {
-            return self.single(path);
-        };
-        let is_own = owner == "Self" && path.qself.is_none() && !self.is_in_trait;
-        if OF_CLOSURES.contains(&last.as_str()) && !is_own {
-            let is_plain = path.qself.is_none() && owner.starts_with(char::is_lowercase);
-            if !is_plain {
-                self.refuse("what another type's closure or iterator gives, as a type of its own,");
-            }
-        }
-        let is_projection = path.qself.is_some() || owner.starts_with(char::is_uppercase);
-        if self.in_pointer.is_some() && is_projection {
-            self.refuse("an associated type in a pointer to a function");
+            let what = format!("{what} with a bound by a lifetime");
+            self.refuse(
+                &what,
+                "leave the bound out, or move it to the functions that need it",
+            );
         }
     }
 
     /// A type that is one word.
     fn single(&mut self, path: &syn::TypePath) {
-        let Some(name) = path.path.get_ident().map(ToString::to_string) else {
+        let Some(name) = path.path.get_ident().map(plain) else {
             return;
         };
         let hides = name == "Self" || self.hiding.contains(&name);
         if self.in_pointer == Some(Part::Arguments) && hides {
-            self.refuse("a type parameter, an alias or `Self` among the arguments of a pointer to a function");
+            let what = "a type parameter, an alias or `Self` among the arguments of a pointer to a function";
+            self.refuse(what, CLOSURE);
         }
     }
 }
 
 impl<'ast> Visit<'ast> for Search {
     fn visit_bound_lifetimes(&mut self, _: &'ast syn::BoundLifetimes) {
-        self.refuse("`for<'a>`");
+        self.refuse("`for<'a>`", "leave the lifetime out: `Fn(&T)`");
     }
 
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
         self.implementation(item);
         let before = std::mem::replace(&mut self.named, item.generics.lifetimes().count());
-        let was_in_trait = std::mem::replace(&mut self.is_in_trait, false);
+        let others = std::mem::replace(&mut self.own_types, own_types(item).collect());
         visit::visit_item_impl(self, item);
-        (self.named, self.is_in_trait) = (before, was_in_trait);
+        (self.named, self.own_types) = (before, others);
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
         self.signature(&item.generics, 0);
+        let is_type = |it: &syn::TraitItem| matches!(it, syn::TraitItem::Type(_));
+        if item.items.iter().any(is_type) {
+            self.without_lifetime_bounds(&item.generics, "a trait with associated types");
+        }
         let before = std::mem::replace(&mut self.named, item.generics.lifetimes().count());
-        let was_in_trait = std::mem::replace(&mut self.is_in_trait, true);
+        let others = std::mem::take(&mut self.own_types);
         visit::visit_item_trait(self, item);
-        (self.named, self.is_in_trait) = (before, was_in_trait);
+        (self.named, self.own_types) = (before, others);
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
@@ -208,7 +189,7 @@ impl<'ast> Visit<'ast> for Search {
     }
 
     fn visit_item_union(&mut self, _: &'ast syn::ItemUnion) {
-        self.refuse("a union");
+        self.refuse("a union", "use an enum");
     }
 
     fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
@@ -216,13 +197,18 @@ impl<'ast> Visit<'ast> for Search {
         lifetimes.visit_item_type(item);
         // One that other crates cannot name is found where it is used.
         if lifetimes.0 && !matches!(item.vis, syn::Visibility::Inherited) {
-            self.refuse("a public alias with a lifetime in it");
+            self.refuse(
+                "a public alias with a lifetime in it",
+                "write the type itself",
+            );
         }
+        self.stands_for(&item.ty);
         visit::visit_item_type(self, item);
     }
 
     fn visit_impl_item_type(&mut self, item: &'ast syn::ImplItemType) {
         self.generic_associated(&item.generics);
+        self.stands_for(&item.ty);
         visit::visit_impl_item_type(self, item);
     }
 
@@ -233,7 +219,7 @@ impl<'ast> Visit<'ast> for Search {
 
     fn visit_type_bare_fn(&mut self, pointer: &'ast syn::TypeBareFn) {
         if pointer.lifetimes.is_some() {
-            self.refuse("`for<'a>`");
+            self.refuse("`for<'a>`", "leave the lifetime out: `Fn(&T)`");
         }
         let before = self.in_pointer;
         self.in_pointer = Some(Part::Arguments);
@@ -247,16 +233,18 @@ impl<'ast> Visit<'ast> for Search {
 
     fn visit_lifetime(&mut self, lifetime: &'ast syn::Lifetime) {
         if self.in_pointer.is_some() && lifetime.ident != "_" {
-            self.refuse("a lifetime in a pointer to a function");
+            self.refuse("a lifetime in a pointer to a function", CLOSURE);
         }
     }
 
     fn visit_type(&mut self, ty: &'ast Type) {
         match ty {
             Type::Infer(_) if self.in_pointer.is_some() => {
-                self.refuse("`_` in a pointer to a function");
+                self.refuse("`_` in a pointer to a function", "write the type");
             }
-            Type::Macro(_) | Type::Verbatim(_) => self.refuse("a type that is no plain Rust"),
+            Type::Macro(_) | Type::Verbatim(_) => {
+                self.refuse("a type that is no plain Rust", PLAIN)
+            }
             _ => {}
         }
         visit::visit_type(self, ty);
@@ -268,8 +256,8 @@ impl<'ast> Visit<'ast> for Search {
     }
 
     fn visit_ident(&mut self, word: &'ast syn::Ident) {
-        if WORDS.iter().any(|it| word == it) {
-            self.refuse(&format!("`{word}`"));
+        if plain(word) == LIMIT {
+            self.refuse(&format!("`{LIMIT}`"), "leave it out");
         }
     }
 
@@ -279,9 +267,9 @@ impl<'ast> Visit<'ast> for Search {
             .segments
             .iter()
             .take(before)
-            .any(|it| it.ident == "any")
+            .any(|it| plain(&it.ident) == "any")
         {
-            self.refuse("`core::any`");
+            self.refuse("`core::any`", "use an enum, or a trait of your own");
         }
         visit::visit_path(self, path);
     }
@@ -293,20 +281,37 @@ impl<'ast> Visit<'ast> for Search {
             syn::UseTree::Rename(it) => Some(&it.ident),
             _ => None,
         };
-        if name.is_some_and(|name| name == "any") {
-            self.refuse("`core::any`");
+        if name.is_some_and(|name| plain(name) == "any") {
+            self.refuse("`core::any`", "use an enum, or a trait of your own");
+        }
+        if let syn::UseTree::Rename(it) = tree
+            && HOLDERS.contains(&plain(&it.ident).as_str())
+        {
+            let what = format!("another name for `{}`", it.ident);
+            self.refuse(&what, "use it by its own");
         }
         visit::visit_use_tree(self, tree);
     }
 
+    fn visit_trait_bound(&mut self, bound: &'ast syn::TraitBound) {
+        if has_lifetime_arguments(&bound.path, &self.hiding) {
+            let what = "a bound by a trait with a lifetime or a reference among its arguments";
+            self.refuse(what, "have the trait's methods take the reference");
+        }
+        visit::visit_trait_bound(self, bound);
+    }
+
     fn visit_constraint(&mut self, constraint: &'ast syn::Constraint) {
-        self.refuse("a bound on an associated type among the arguments of its trait");
+        self.refuse(
+            "a bound on an associated type among the arguments of its trait",
+            PARAMETER,
+        );
         visit::visit_constraint(self, constraint);
     }
 
     fn visit_item(&mut self, item: &'ast syn::Item) {
         if matches!(item, syn::Item::Verbatim(_) | syn::Item::TraitAlias(_)) {
-            self.refuse("an item that is no plain Rust");
+            self.refuse("an item that is no plain Rust", PLAIN);
         }
         visit::visit_item(self, item);
     }
@@ -316,23 +321,14 @@ impl<'ast> Visit<'ast> for Search {
             expression,
             syn::Expr::Verbatim(_) | syn::Expr::Async(_) | syn::Expr::Await(_)
         ) {
-            self.refuse("an expression that is no plain Rust, or `async`,");
+            self.refuse("an expression that is no plain Rust, or `async`,", PLAIN);
         }
         visit::visit_expr(self, expression);
     }
 
     fn visit_macro(&mut self, invocation: &'ast syn::Macro) {
         if !inside(self, invocation) {
-            self.refuse("a macro that cannot be looked into");
-        }
-    }
-}
-
-impl Search {
-    /// An associated type has no lifetimes of its own.
-    fn generic_associated(&mut self, generics: &Generics) {
-        if generics.lifetimes().count() > 0 {
-            self.refuse("an associated type with a lifetime of its own");
+            self.refuse("a macro that cannot be looked into", PLAIN);
         }
     }
 }

@@ -5,6 +5,12 @@ use std::collections::BTreeSet;
 
 use syn::visit::{self, Visit};
 
+/// A name as the compiler knows it: `r#a` is `a`.
+pub(super) fn plain(name: &syn::Ident) -> String {
+    let text = name.to_string();
+    text.strip_prefix("r#").unwrap_or(&text).to_string()
+}
+
 /// The names of type parameters and aliases in a crate: behind each, a lifetime can be hidden.
 #[derive(Default)]
 pub(super) struct Names {
@@ -32,18 +38,18 @@ impl Names {
 
 impl<'ast> Visit<'ast> for Names {
     fn visit_type_param(&mut self, parameter: &'ast syn::TypeParam) {
-        self.found.insert(parameter.ident.to_string());
-        self.parameters.insert(parameter.ident.to_string());
+        self.found.insert(plain(&parameter.ident));
+        self.parameters.insert(plain(&parameter.ident));
         visit::visit_type_param(self, parameter);
     }
 
     fn visit_item_type(&mut self, alias: &'ast syn::ItemType) {
-        self.found.insert(alias.ident.to_string());
+        self.found.insert(plain(&alias.ident));
         visit::visit_item_type(self, alias);
     }
 
     fn visit_use_rename(&mut self, rename: &'ast syn::UseRename) {
-        let (name, other) = (rename.ident.to_string(), rename.rename.to_string());
+        let (name, other) = (plain(&rename.ident), plain(&rename.rename));
         self.renamed.push((name, other));
     }
 

@@ -87,7 +87,7 @@ fn traits_for_types_without_a_size() {
         "impl<T> Object for T where T: Other + ?Sized { }",
         "impl<T: ?Sized> Object for Alias<T> { }",
     ] {
-        assert_eq!(found(text), 1, "{text}: {:?}", all(text));
+        assert!(found(text) >= 1, "{text}: {:?}", all(text));
     }
 }
 
@@ -103,15 +103,75 @@ fn what_closures_give() {
         "fn a<F: FnOnce() -> u8>(x: F::Output) {}",
         "impl<T: 'static> A for Box<T> { type B = (); }",
     ] {
-        assert_eq!(found(text), 1, "{text}: {:?}", all(text));
+        assert!(found(text) >= 1, "{text}: {:?}", all(text));
+    }
+}
+
+#[test]
+fn associated_types_that_are_asked_of_more_than_a_name() {
+    for text in [
+        "fn a<'b>(x: <&'static &'b () as Has>::A, y: &'b u8) {}",
+        "fn a<T>(x: <&'static T as Has>::A, y: T) {}",
+        "fn a<'b>(x: <M as Of<&'static &'b ()>>::A) {}",
+        "fn a<T>(x: <M as Of<P<T>>>::A) {}",
+        "type A<'b> = <W<'b> as Has>::A;",
+        "struct A<T>(<[T] as Has>::A);",
+        "fn a<T>(x: <<&'static T as Has>::A as Has>::A) {}",
+        "fn a<T: Of<&'static &'static u8>>(x: T::A) {}",
+        "fn a<'b, T>(x: T::A) where T: Of<Option<&'b u8>> {}",
+        "trait A<T>: Of<&'static T> {}",
+        "type P<T> = &'static T; fn a<W, T: Of<P<W>>>(x: T::A) {}",
+        "trait A<T: 'static> { type B; }",
+    ] {
+        assert!(found(text) >= 1, "{text}");
+    }
+    for text in [
+        "fn a<T: Tree>(x: <T as Tree>::Name, y: <<T as Tree>::Other as Tree>::Name) {}",
+        "fn a<T: Of<u8> + From<Vec<u8>>>(x: T::A) {}",
+        "fn a<T: Into<String>, I: Iterator<Item = &'static u8>>(x: T, y: impl Fn(&u8) -> &u8) {}",
+        "trait A<T> { type B; fn c(x: &T) -> Self::B; }",
+    ] {
+        assert_eq!(found(text), 0, "{text}: {:?}", all(text));
+    }
+}
+
+#[test]
+fn associated_types_that_are_those_of_others() {
+    for text in [
+        "impl<T: Has> A for W<T> { type B = T::A; }",
+        "impl<T: Has> A for W<T> { type B = Option<<T as Has>::A>; }",
+        "impl<I: Iterator> A for W<I> { type B = Self::Item; }",
+        "impl<I: Iterator> Iterator for W<I> { type B = Self::A; }",
+        "impl<T> A for T { type B = T; }",
+        "impl<'a, T> A for &'a mut T { type B = (); }",
+        "impl A for <M as Has>::A {}",
+        "impl B<<M as Has>::A> for u8 {}",
+        "impl<T: Has> B<T::A> for W<T> {}",
+        "impl<I: Iterator> Show for W<I> { fn a(x: Self::Item) {} }",
+        "fn a<i: Iterator>(x: i::Item) {}",
+        "fn a<r#i: Iterator>(x: i::Item) {}",
+        "impl A for M { type B = dyn Sub; }",
+        "type A = (dyn Sub);",
+    ] {
+        assert!(found(text) >= 1, "{text}");
+    }
+    for text in [
+        "impl<T: Has> Iterator for W<T> { type Item = T::A; fn next(&mut self) -> Option<Self::Item> { None } }",
+        "impl<T> Index<usize> for W<T> { type Output = T; fn index(&self, at: usize) -> &Self::Output { &self.0[at] } }",
+        "impl<T: Clone> A for T { fn b(&self) {} }",
+        "impl<T> A for Vec<T> { type B = T; }",
+        "type A = Box<dyn Sub>;",
+    ] {
+        assert_eq!(found(text), 0, "{text}: {:?}", all(text));
     }
 }
 
 #[test]
 fn ways_around_what_a_type_says() {
     for text in [
-        "fn a(mut v: Vec<u8>) { v.splice(.., []); }",
         "use alloc::vec::Splice as S;",
+        "pub use core::iter::{Map, Peekable as P};",
+        "#![type_length_limit = \"1\"]",
         "use core::any as b;",
         "use core::any::{Any as B};",
         "use core::*; fn a(b: &dyn any::Any) {}",

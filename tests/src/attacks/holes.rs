@@ -34,6 +34,11 @@ const YIELDED_BOUND: &str = "a bound on an associated type among the arguments o
 /// The same of an iterator.
 const YIELDED: &str = "what another type's closure or iterator gives";
 
+/// What keeps what an iterator yields.
+const HOLDER: &str = "rule `holder`";
+/// What is asked for its associated type says how long something lasts.
+const ASKED: &str = "an associated type of a type with arguments, lifetimes or references";
+
 /// A program; it has `Box` and `Display`.
 macro_rules! hole {
     ($name:literal, $text:literal, $compiling:expr) => {
@@ -283,6 +288,99 @@ pub(super) const ATTACKS: &[Attack] = &[
          fn f<I: Iterator + 'static>(mut s: alloc::vec::Splice<'_, I>) -> Option<Box<dyn Every>> { Some(Box::new(s.next()?)) }\n\
          fn g<T>(x: T) -> Option<Box<dyn Every>> { f(alloc::vec![x].splice(.., core::iter::from_fn(|| None::<T>))) }\n\
          pub fn extend(x: &core::cell::Cell<u64>) -> Option<Box<dyn Every>> { g(Late(x)) }",
-        "`splice`"
+        HOLDER
+    ),
+    hole!(
+        "source-hole-84366-peekable",
+        "pub fn later(x: &mut u64, first: &'static mut u64) -> Box<dyn FnOnce() -> u64 + Send + 'static> {\n\
+         let mut first = Some(first);\n\
+         let mut it = core::iter::from_fn(move || first.take().map(|f| -> &mut u64 { f })).peekable();\n\
+         if let Some(place) = it.peek_mut() { *place = x; }\n\
+         Box::new(move || it.next().map_or(0, |r| { *r += 1; *r })) }",
+        HOLDER
+    ),
+    hole!(
+        "source-hole-84366-flatten",
+        "use {alloc::rc::Rc, core::cell::Cell};\n\
+         pub struct Twice<T>(Rc<Cell<Option<T>>>, u8);\n\
+         impl<T> Iterator for Twice<T> { type Item = Rc<Cell<Option<T>>>; fn next(&mut self) -> Option<Self::Item> { self.1 += 1; (self.1 < 3).then(|| self.0.clone()) } }\n\
+         pub fn later<'x>(x: &'x u64) -> Box<dyn FnOnce() -> u64 + 'static> {\n\
+         let mut it = core::iter::repeat_with(|| Twice::<&'x u64>(Rc::new(Cell::new(None)), 0)).flatten();\n\
+         if let Some(cell) = it.next() { cell.set(Some(x)); }\n\
+         Box::new(move || it.next().and_then(|cell| cell.take()).map_or(0, |x| *x)) }",
+        HOLDER
+    ),
+    hole!(
+        "source-hole-84366-self-item",
+        "pub trait Give: Iterator { type G; }\n\
+         impl<I: Iterator> Give for I { type G = Self::Item; }\n\
+         fn keep<I: Give + 'static>(_: I, x: I::G) -> Box<dyn Display> where I::G: Display { Box::new(x) }\n\
+         fn g<T: Display>(x: T) -> Box<dyn Display> { keep(core::iter::from_fn(|| None::<T>), x) }\n\
+         pub fn extend(x: &str) -> Box<dyn Display> { g(x) }",
+        "an associated type (`G`) that is one of another type"
+    ),
+    hole!(
+        "source-hole-84366-small-letters",
+        "fn f<i: Iterator + 'static>(_: &i, x: i::Item) -> Box<dyn Display> where i::Item: Display { Box::new(x) }\n\
+         fn g<T: Display>(x: T) -> Box<dyn Display> { f(&core::iter::from_fn(|| None::<T>), x) }\n\
+         pub fn extend(x: &str) -> Box<dyn Display> { g(x) }",
+        YIELDED
+    ),
+    hole!(
+        "source-hole-25860-inferred",
+        "fn f<'b, T: 'static>(_: &'static &'b (), v: &'b mut T) -> &'static mut T { v }\n\
+         fn p<T: 'static>(_: &'static &'static (), _: &mut T) -> &'static mut T { loop {} }\n\
+         fn q<T: 'static>(_: &'static &'static (), _: &mut T) -> &'static mut T { loop {} }\n\
+         #[allow(unused_assignments)]\n\
+         pub fn extend<T: 'static>(x: &mut T) -> &'static mut T { let mut g = [p::<T>, q::<T>][0]; g = f::<T>; g(&&(), x) }",
+        "rule `pointer`"
+    ),
+    hole!(
+        "source-hole-25860-without-a-pointer",
+        "pub trait Has { type A; }\n\
+         impl<T> Has for &T { type A = (); }\n\
+         fn f<'b>(_: <&'static &'b () as Has>::A, x: &'b str) -> &'static str { x }\n\
+         fn g<F: Fn((), &str) -> &'static str>(f: F, x: &str) -> &'static str { f((), x) }\n\
+         pub fn extend(x: &str) -> &'static str { g(f, x) }",
+        ASKED
+    ),
+    hole!(
+        "source-hole-25860-without-a-name",
+        "pub trait Has { type A; }\n\
+         impl<T> Has for &T { type A = (); }\n\
+         fn f<T: Display>(_: <&'static T as Has>::A, x: T) -> Box<dyn Display> { Box::new(x) }\n\
+         fn g<F: Fn((), X) -> Box<dyn Display>, X>(f: F, x: X) -> Box<dyn Display> { f((), x) }\n\
+         pub fn extend(x: &str) -> Box<dyn Display> { g(f::<&str>, x) }",
+        ASKED
+    ),
+    hole!(
+        "source-hole-25860-in-a-bound",
+        "pub trait Of<W> { type A; }\n\
+         pub struct M;\n\
+         impl<W> Of<W> for M { type A = (); }\n\
+         fn f<'b, T: Of<&'static &'b ()>>(_: T::A, x: &'b str) -> &'static str { x }\n\
+         fn g<'x, F: Fn((), &'x str) -> &'static str>(f: F, x: &'x str) -> &'static str { f((), x) }\n\
+         pub fn extend(x: &str) -> &'static str { g(f::<M>, x) }",
+        "a bound by a trait with a lifetime or a reference"
+    ),
+    hole!(
+        "source-hole-100051-one-name",
+        "pub trait Has { type A; }\n\
+         impl<T> Has for &T { type A = (); }\n\
+         pub trait Extend<'a> { fn extend(self, x: &'a str) -> &'static str; }\n\
+         impl<'a> Extend<'a> for <&'static &'a () as Has>::A { fn extend(self, x: &'a str) -> &'static str { x } }\n\
+         pub fn extend(x: &str) -> &'static str { <() as Extend>::extend((), x) }",
+        "an implementation for an associated type"
+    ),
+    hole!(
+        "source-hole-57893-by-a-name-for-an-object",
+        "pub trait Object { type Out; }\n\
+         pub trait Sub: Object<Out = u8> {}\n\
+         pub trait Make { type R: ?Sized; }\n\
+         pub struct M;\n\
+         impl Make for M { type R = dyn Sub; }\n\
+         type Name = <M as Make>::R;\n\
+         impl Object for Name { type Out = &'static str; }",
+        "a name for a trait object"
     ),
 ];
