@@ -287,4 +287,6 @@ fn is_own(file: &Path, folder: &Path) -> bool {
 }
 
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod tests;
