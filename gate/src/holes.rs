@@ -116,6 +116,13 @@ impl Search {
         }
     }
 
+    /// What waits in the middle of a function keeps what its type does not name.
+    fn without_async(&mut self, is_async: bool) {
+        if is_async {
+            self.refuse("`async`", PLAIN);
+        }
+    }
+
     fn without_lifetime_bounds(&mut self, generics: &Generics, what: &str) {
         if has_lifetime_bounds(generics) {
             let what = format!("{what} with a bound by a lifetime");
@@ -173,6 +180,7 @@ impl<'ast> Visit<'ast> for Search {
 
     fn visit_signature(&mut self, signature: &'ast syn::Signature) {
         self.signature(&signature.generics, self.named);
+        self.without_async(signature.asyncness.is_some());
         visit::visit_signature(self, signature);
     }
 
@@ -324,6 +332,11 @@ impl<'ast> Visit<'ast> for Search {
             self.refuse("an expression that is no plain Rust, or `async`,", PLAIN);
         }
         visit::visit_expr(self, expression);
+    }
+
+    fn visit_expr_closure(&mut self, closure: &'ast syn::ExprClosure) {
+        self.without_async(closure.asyncness.is_some());
+        visit::visit_expr_closure(self, closure);
     }
 
     fn visit_macro(&mut self, invocation: &'ast syn::Macro) {

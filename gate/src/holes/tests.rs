@@ -189,5 +189,11 @@ fn ways_around_what_a_type_says() {
 fn what_cannot_be_read_is_an_error() {
     assert!(find("fn a( {").is_err());
     assert_eq!(found("fn a() { b!(=> ;) }"), 1);
-    assert_eq!(found("fn a() { async { 1 }; }"), 1);
+    for text in [
+        "fn a() { async { 1 }; }",
+        "async fn a() {}",
+        "fn a() { async || 1; }",
+    ] {
+        assert_eq!(found(text), 1, "{text}");
+    }
 }
