@@ -131,6 +131,16 @@ impl Names {
     }
 }
 
+/// `name`, or something like it that no parameter of `method` is called: generated code has names
+/// of its own beside those of a file.
+fn free(method: &Method, name: &str) -> String {
+    let mut name = name.to_string();
+    while method.arguments.iter().any(|it| it.name == name) {
+        name.push('_');
+    }
+    name
+}
+
 /// A number with commas between thousands.
 fn grouped(number: u32) -> String {
     let digits = number.to_string();

@@ -118,6 +118,26 @@ fn what_is_nested_without_end_is_refused() {
     assert!(compile(&brackets).is_err());
 }
 
+#[test]
+fn a_parameter_is_never_taken_for_something_of_the_generated_code() {
+    let text = "//! D.\n/// D.\n#[base]\npub trait Part {\n    /// D.\n    fn f(&self, it: Handle<dyn Part>, moved: u8) -> RpcResult<()>;\n}\n";
+    let model = compile(text).expect("it is decent");
+    let interfaces = idlc::emit_interfaces(&model);
+    for line in [
+        "let mut moved_ = Some((it,));",
+        "self.pass(|it_| match moved_.take() {",
+        "Some((it,)) => it_.f(it, moved),",
+    ] {
+        assert!(interfaces.contains(line), "{interfaces}");
+    }
+    let interface = model.interface("Part").expect("defined");
+    let shadow = idlc::emit_shadow(&model, interface);
+    assert!(
+        shadow.contains("self.0.call(|it_| it_.f(it.duplicate()?, moved))"),
+        "{shadow}"
+    );
+}
+
 /// Numbers for a sequence that looks random and is always the same.
 fn next(state: &mut u64) -> usize {
     *state = state

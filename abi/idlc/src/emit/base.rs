@@ -4,7 +4,7 @@
 //! methods that it does otherwise. All others go that way, also one that the interface gets later.
 //! The code runs in the domain that implements it, and nothing in it is trusted.
 
-use super::{Code, INSIDE};
+use super::{Code, INSIDE, free};
 use crate::model::{Interface, Kind, Method, Model};
 use std::collections::BTreeSet;
 
@@ -65,13 +65,14 @@ fn emit_default(code: &mut Code, model: &Model, method: &Method) {
     code.docs(&method.docs);
     emit_head(code, method);
     let names: Vec<_> = method.arguments.iter().map(|it| it.name.as_str()).collect();
-    let call = format!("it.{}({})", method.name, names.join(", "));
+    let [it, rest] = ["it", "moved"].map(|name| free(method, name));
+    let call = format!("{it}.{}({})", method.name, names.join(", "));
     let moved = moved(model, method);
     if moved.is_empty() {
-        code.line(format!("self.pass(|it| {call})"));
+        code.line(format!("self.pass(|{it}| {call})"));
     } else {
-        code.line(format!("let mut moved = Some(({moved},));"));
-        code.open("self.pass(|it| match moved.take() {");
+        code.line(format!("let mut {rest} = Some(({moved},));"));
+        code.open(format!("self.pass(|{it}| match {rest}.take() {{"));
         code.line(format!("Some(({moved},)) => {call},"));
         code.line("None => Err(RpcError::DomainCrashed.into()),");
         code.close("})");

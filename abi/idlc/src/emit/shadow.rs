@@ -6,7 +6,7 @@
 //! Whether doing a call twice is right, and what must be set up again in a new instance, is for the
 //! author to decide.
 
-use super::{Code, INSIDE};
+use super::{Code, INSIDE, free};
 use crate::model::{Argument, Interface, Kind, Method, Model, snake_case};
 use std::collections::BTreeSet;
 
@@ -114,7 +114,7 @@ fn emit_start(code: &mut Code, interface: &Interface) {
 }
 
 fn emit_method(code: &mut Code, model: &Model, method: &Method) {
-    let name = &method.name;
+    let (name, it) = (&method.name, free(method, "it"));
     let arguments: Option<Vec<_>> = method.arguments.iter().map(|it| again(model, it)).collect();
     let head = format!("fn {name}");
     code.list(
@@ -125,7 +125,7 @@ fn emit_method(code: &mut Code, model: &Model, method: &Method) {
     code.depth += 1;
     if let Some(arguments) = arguments {
         code.line(format!(
-            "self.0.call(|it| it.{name}({}))",
+            "self.0.call(|{it}| {it}.{name}({}))",
             arguments.join(", ")
         ));
     } else {
@@ -134,7 +134,7 @@ fn emit_method(code: &mut Code, model: &Model, method: &Method) {
             "// An argument is gone with the instance that crashes, so this is tried only once.",
         );
         code.line(format!(
-            "self.0.call_once(|it| it.{name}({}))",
+            "self.0.call_once(|{it}| {it}.{name}({}))",
             names.join(", ")
         ));
     }

@@ -74,18 +74,20 @@ macro_rules! proxy {
                 #[allow(unused_mut)]
                 #[inline(never)]
                 fn $method(&self $(, mut $argument: $type)*) -> $result {
-                    fn stub() -> $result {
+                    // Items of a block hide parameters of its function, so they have names that
+                    // `idlc` lets no parameter have.
+                    fn __stub() -> $result {
                         Err($crate::abi::RpcError::DomainCrashed.into())
                     }
                     static METHOD: $crate::Method =
-                        $crate::Method::new(stub as *const (), $label, stringify!($method), $budget, $frees);
-                    fn forward(proxy: &$crate::Proxy $(, $argument: $type)*) -> $result {
+                        $crate::Method::new(__stub as *const (), $label, stringify!($method), $budget, $frees);
+                    fn __forward(proxy: &$crate::Proxy $(, $argument: $type)*) -> $result {
                         // SAFETY: the proxy was made for an object of this interface.
                         let object: &dyn $interface = unsafe { core::mem::transmute(proxy.inner()) };
                         object.$method($($argument),*)
                     }
                     #[unsafe(naked)]
-                    unsafe extern "C" fn trampoline() {
+                    unsafe extern "C" fn __trampoline() {
                         core::arch::naked_asm!(
                             "mov rax, gs:[{top}]",
                             "lea r11, [rip + {info}]",
@@ -93,7 +95,7 @@ macro_rules! proxy {
                             "mov [rax + {r12}], r12", "mov [rax + {r13}], r13", "mov [rax + {r14}], r14",
                             "mov [rax + {r15}], r15", "mov [rax + {rdi}], rdi", "mov [rax + {method}], r11",
                             "jmp {forward}",
-                            info = sym METHOD, forward = sym forward, top = const $crate::abi::words::TOP,
+                            info = sym METHOD, forward = sym __forward, top = const $crate::abi::words::TOP,
                             sp = const $crate::call::offsets::SP, rbx = const $crate::call::offsets::RBX,
                             rbp = const $crate::call::offsets::RBP, r12 = const $crate::call::offsets::R12,
                             r13 = const $crate::call::offsets::R13, r14 = const $crate::call::offsets::R14,
@@ -130,7 +132,7 @@ macro_rules! proxy {
                             return Err($crate::call::give_up(record).into());
                         }
                         let call: unsafe fn(&$crate::Proxy $(, $type)*) -> $result =
-                            core::mem::transmute(trampoline as *const ());
+                            core::mem::transmute(__trampoline as *const ());
                         // Taken apart and put together again, so that no part is read wider than
                         // the callee has written it: the processor cannot forward such a store to
                         // the load.
@@ -169,4 +171,27 @@ macro_rules! proxy {
             )*
         }
     };
+}
+
+// Results are dropped whatever they are, and nobody makes the calls.
+#[cfg(test)]
+#[allow(dropping_copy_types, dead_code)]
+mod tests {
+    use abi::RpcResult;
+
+    trait Odd {
+        fn odd(&self, stub: u8, forward: u8, trampoline: u8, record: u8) -> RpcResult<()>;
+        fn proxy(&self, block: u8, result: u8, method: u8, count: u8) -> RpcResult<()>;
+    }
+
+    proxy!(OddProxy: Odd, "Odd" {
+        fn odd(&self, stub: u8, forward: u8, trampoline: u8, record: u8) -> RpcResult<()>; moved []; budget 0; frees false; seen [stub, trampoline] []; fails (_);
+        fn proxy(&self, block: u8, result: u8, method: u8, count: u8) -> RpcResult<()>; moved []; budget 0; frees false; seen [block, result, method, count] []; fails (_);
+    });
+
+    /// That it compiles is what counts: a parameter is never taken for something of the macro's.
+    #[test]
+    fn a_parameter_may_be_called_like_something_that_a_proxy_has() {
+        assert_eq!(OddProxy::entry(1).methods(), 2);
+    }
 }
