@@ -1,5 +1,6 @@
 //! What may cross from one domain to another, and how ownership moves with it.
 
+use crate::bounds::deeper;
 use crate::handle::RawHandle;
 use crate::rpc::{RpcError, RpcResult};
 
@@ -13,14 +14,21 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 ///
 /// # Safety
 /// Everything that a value owns is on the shared heap or behind a handle, and [`transfer`] reaches
-/// all of it. [`HANDLES`] is true if a value can hold a handle. There is no interior mutability, so
-/// that an immutable borrow lent to a callee stays unmodified.
+/// all of it. [`HANDLES`] is true if a value can hold a handle. [`DEPTH`] is more than that of
+/// every part which `transfer` goes through. There is no interior mutability, so that an immutable
+/// borrow lent to a callee stays unmodified.
 ///
 /// [`transfer`]: Exchangeable::transfer
 /// [`HANDLES`]: Exchangeable::HANDLES
+/// [`DEPTH`]: Exchangeable::DEPTH
 pub unsafe trait Exchangeable: Send + Sync + 'static {
     /// Whether a value can hold handles. Nothing else can fail to cross.
     const HANDLES: bool = false;
+
+    /// How deep `transfer` may call itself: 1 for a value without parts that own something. The
+    /// proxies refuse, when they are compiled, what is deeper than
+    /// [`MOST_NESTED`](crate::bounds::MOST_NESTED).
+    const DEPTH: usize = 1;
 
     /// Makes `transfer.to` the owner of every shared object and handle in the value.
     ///
@@ -89,6 +97,7 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 // SAFETY: transfers every element, and an array owns nothing else.
 unsafe impl<T: Exchangeable, const N: usize> Exchangeable for [T; N] {
     const HANDLES: bool = T::HANDLES;
+    const DEPTH: usize = deeper(&[T::DEPTH]);
 
     #[inline(always)]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
@@ -106,6 +115,7 @@ unsafe impl<T: Plain> Plain for Option<T> {}
 // SAFETY: transfers the value if there is one.
 unsafe impl<T: Exchangeable> Exchangeable for Option<T> {
     const HANDLES: bool = T::HANDLES;
+    const DEPTH: usize = deeper(&[T::DEPTH]);
 
     #[inline(always)]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
@@ -123,6 +133,7 @@ unsafe impl<T: Plain, E: Plain> Plain for Result<T, E> {}
 // SAFETY: transfers whichever side is there.
 unsafe impl<T: Exchangeable, E: Exchangeable> Exchangeable for Result<T, E> {
     const HANDLES: bool = T::HANDLES || E::HANDLES;
+    const DEPTH: usize = deeper(&[T::DEPTH, E::DEPTH]);
 
     #[inline(always)]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
@@ -142,6 +153,7 @@ macro_rules! tuple {
         // SAFETY: transfers every field, and a tuple owns nothing else.
         unsafe impl<$($name: Exchangeable),*> Exchangeable for ($($name,)*) {
             const HANDLES: bool = false $(|| $name::HANDLES)*;
+            const DEPTH: usize = deeper(&[$($name::DEPTH),*]);
 
             #[inline(always)]
             unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {

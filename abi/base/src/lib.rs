@@ -9,6 +9,7 @@
 //! - [`Handle`] and [`AnyHandle`]: owned references to interfaces;
 //! - [`Exchangeable`]: what may cross from one domain to another, and [`Transfer`], how it does;
 //! - [`RpcError`]: why a call did not come to its end;
+//! - [`bounds`]: how much of everything an interface may have;
 //! - [`api`]: the functions that the kernel offers to the runtime inside every domain, and the
 //!   entry block;
 //! - [`events`]: what the kernel notes while calls are traced;
@@ -25,6 +26,7 @@
 extern crate alloc;
 
 pub mod api;
+pub mod bounds;
 pub mod events;
 pub mod exchange;
 pub mod handle;

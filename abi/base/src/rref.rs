@@ -1,6 +1,7 @@
 //! Owned objects on the shared heap: [`RRef`] for one value, [`RVec`] for a run of plain data.
 
 use crate::api::api;
+use crate::bounds::deeper;
 use crate::exchange::{Exchangeable, Plain, Transfer};
 use crate::rpc::{RpcError, RpcResult};
 use crate::shared::owner_cell;
@@ -96,6 +97,8 @@ impl<T: Exchangeable + fmt::Debug> fmt::Debug for RRef<T> {
 // SAFETY: transfers the object itself and then what the value in it owns. There are no handles in
 // shared objects: idlc refuses them.
 unsafe impl<T: Exchangeable> Exchangeable for RRef<T> {
+    const DEPTH: usize = deeper(&[T::DEPTH]);
+
     #[inline(always)]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
         // SAFETY: an `RRef` points to a live shared object.

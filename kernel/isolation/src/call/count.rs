@@ -24,6 +24,7 @@ use crate::domain::trace;
 use crate::lock::Lock;
 use crate::memory::late::Late;
 use crate::platform::platform;
+use abi::bounds::MOST_METHODS;
 use abi::events::{CALL, RETURN};
 use abi::words::{CELLS, COUNTS};
 use abi::{RpcResult, Text};
@@ -46,6 +47,9 @@ static UNTIMED: AtomicU64 = AtomicU64::new(EVERY - 1);
 /// For generated proxies: the thread has a root record, and the interface has such a method.
 #[inline(always)]
 pub unsafe fn begin<const METHOD: usize>(proxy: &Proxy) -> (usize, bool) {
+    // Every interface has that many cells from its place on, so the one of this method is the
+    // processor's own.
+    const { assert!(METHOD < MOST_METHODS, "an interface has too many methods") };
     let mut place = proxy.place.load(Relaxed);
     // SAFETY: not null, by the caller's duty; the domain that runs this is in memory.
     let caller = unsafe { (*(*top()).domain).id };
@@ -152,7 +156,7 @@ struct Book {
 }
 
 /// Cells of the first row: as many as an interface has methods at the most.
-const OTHERS: usize = 64;
+const OTHERS: usize = MOST_METHODS;
 
 static BOOK: Lock<Book> = Lock::new(Book {
     rows: [Row {

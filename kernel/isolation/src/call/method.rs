@@ -1,5 +1,8 @@
 //! What a proxy tells of a method.
 
+use super::UNBOUNDED;
+use abi::bounds::{LONGEST_BUDGET, LONGEST_NAME};
+
 /// What is known of a method at compile time.
 #[derive(Debug)]
 pub struct Method {
@@ -21,6 +24,9 @@ unsafe impl Sync for Method {}
 
 impl Method {
     /// For the generated proxies. `stub` is a function of the method's signature without arguments.
+    ///
+    /// # Panics
+    /// A name or the budget is longer than it may be; in a constant, when it is compiled.
     pub const fn new(
         stub: *const (),
         interface: &'static str,
@@ -28,6 +34,14 @@ impl Method {
         budget: u32,
         frees: bool,
     ) -> Self {
+        assert!(
+            interface.len() <= LONGEST_NAME && name.len() <= LONGEST_NAME,
+            "the name of an interface or a method is too long"
+        );
+        assert!(
+            budget <= LONGEST_BUDGET || budget == UNBOUNDED,
+            "a budget is too long"
+        );
         Method {
             stub,
             interface,
@@ -35,5 +49,36 @@ impl Method {
             budget,
             frees,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn method(name: &'static str, budget: u32) -> Method {
+        Method::new(core::ptr::null(), "Some", name, budget, false)
+    }
+
+    #[test]
+    fn what_has_room_is_a_method() {
+        for budget in [0, LONGEST_BUDGET, UNBOUNDED] {
+            assert_eq!(
+                method("a_name_of_thirty_two_bytes_12345", budget).budget,
+                budget
+            );
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "the name of an interface or a method is too long")]
+    fn a_long_name_is_refused() {
+        let _ = method("a_name_of_thirty_three_bytes_6789", 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a budget is too long")]
+    fn a_long_budget_is_refused() {
+        let _ = method("a", LONGEST_BUDGET + 1);
     }
 }

@@ -59,13 +59,11 @@ macro_rules! proxy {
                     let raw: $crate::abi::handle::RawHandle = unsafe { core::mem::transmute(none) };
                     raw.vtable.cast()
                 }
-                $crate::ProxyEntry {
-                    number,
-                    name: $label,
-                    live: &LIVE,
-                    plain: table(core::ptr::null::<$proxy>()),
-                    counting: table(core::ptr::null::<Counting>()),
-                }
+                let plain = table(core::ptr::null::<$proxy>());
+                let counting = table(core::ptr::null::<Counting>());
+                // SAFETY: both are tables of the interface, and of as many words: all methods, and
+                // what is in front of them.
+                unsafe { $crate::ProxyEntry::new(number, $label, &LIVE, plain, counting) }
             }
         }
 
@@ -74,6 +72,13 @@ macro_rules! proxy {
                 #[allow(unused_mut)]
                 #[inline(never)]
                 fn $method(&self $(, mut $argument: $type)*) -> $result {
+                    const {
+                        use $crate::abi::bounds::LARGEST_BY_VALUE;
+                        let arguments = 0 $(+ size_of::<$type>())*;
+                        assert!(arguments <= LARGEST_BY_VALUE, "arguments take too much stack");
+                        let result = size_of::<$result>();
+                        assert!(result <= LARGEST_BY_VALUE, "a result takes too much stack");
+                    }
                     // Items of a block hide parameters of its function, so they have names that
                     // `idlc` lets no parameter have.
                     fn __stub() -> $result {

@@ -2,6 +2,7 @@
 
 use super::Record;
 use super::thread::top;
+use abi::bounds::MOST_NESTED;
 use abi::{Exchangeable, RpcError};
 
 /// Notes that something could not cross in the call of the top record.
@@ -27,9 +28,12 @@ pub unsafe fn failure(record: *const Record) -> Option<RpcError> {
     RpcError::from_number(u64::from(unsafe { (*record).failure }))
 }
 
-/// Whether values of this type can hold handles, so that not all of one may be able to cross.
+/// Whether values of this type can hold handles, so that not all of one may be able to cross. Asked
+/// of all that is moved, so a type that is nested too deep for the stack of a call is met here,
+/// when the proxy is compiled.
 #[inline(always)]
 pub const fn has_handles<T: Exchangeable>(_: &T) -> bool {
+    const { assert!(T::DEPTH <= MOST_NESTED, "a type is nested too deep") };
     T::HANDLES
 }
 

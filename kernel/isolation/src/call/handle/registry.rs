@@ -1,6 +1,7 @@
 //! The proxies that there are, one type for each interface, and their method tables.
 
 use super::Proxy;
+use abi::bounds::MOST_METHODS;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Words of a method table in front of the methods: drop, size, alignment. That is how the compiler
@@ -14,17 +15,45 @@ pub struct ProxyEntry {
     /// Its name.
     pub name: &'static str,
     /// The method table that handles have: a copy of one of the other two.
-    pub live: &'static [AtomicUsize],
+    live: &'static [AtomicUsize],
     /// That of its proxy.
-    pub plain: *const usize,
+    pub(crate) plain: *const usize,
     /// That of its proxy with methods that count.
-    pub counting: *const usize,
+    pub(crate) counting: *const usize,
 }
 
 // SAFETY: the tables are read only, and what is copied is atomic.
 unsafe impl Sync for ProxyEntry {}
 
 impl ProxyEntry {
+    /// For the generated proxies.
+    ///
+    /// # Panics
+    /// The interface has more methods than calls can be counted of; in a constant, when it is
+    /// compiled.
+    ///
+    /// # Safety
+    /// `plain` and `counting` are method tables of the interface, and `live` has as many words.
+    pub const unsafe fn new(
+        number: u64,
+        name: &'static str,
+        live: &'static [AtomicUsize],
+        plain: *const usize,
+        counting: *const usize,
+    ) -> Self {
+        assert!(
+            live.len() <= TABLE_HEAD + MOST_METHODS,
+            "an interface has too many methods"
+        );
+        ProxyEntry {
+            number,
+            name,
+            live,
+            plain,
+            counting,
+        }
+    }
+
     /// How many methods the interface has.
     pub(crate) fn methods(&self) -> usize {
         self.live.len() - TABLE_HEAD
@@ -58,8 +87,14 @@ pub(super) static mut REGISTRY: &[ProxyEntry] = &[];
 /// exists.
 ///
 /// # Panics
-/// The compiler lays method tables out in another way.
+/// The compiler lays method tables out in another way, or the numbers do not ascend: two interfaces
+/// with one number would be one type.
 pub fn set_registry(registry: &'static [ProxyEntry]) {
+    let is_sorted = registry.is_sorted_by(|one, next| one.number < next.number);
+    assert!(
+        is_sorted,
+        "the proxies are not in the order of their numbers"
+    );
     // SAFETY: at boot, before anything reads it.
     unsafe { REGISTRY = registry };
     for entry in registry {
@@ -81,4 +116,36 @@ pub fn proxy_entry(interface: u64) -> Option<&'static ProxyEntry> {
         .binary_search_by_key(&interface, |entry| entry.number)
         .ok()
         .map(|index| &registry[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::boxed::Box;
+    use std::vec::Vec;
+
+    fn entry(number: u64, methods: usize) -> ProxyEntry {
+        let mut words = Vec::new();
+        words.resize_with(TABLE_HEAD + methods, || AtomicUsize::new(0));
+        let none = core::ptr::null();
+        // SAFETY: nothing is done with the tables.
+        unsafe { ProxyEntry::new(number, "Some", Vec::leak(words), none, none) }
+    }
+
+    #[test]
+    fn an_interface_has_as_many_methods_as_can_be_counted() {
+        assert_eq!(entry(1, MOST_METHODS).methods(), MOST_METHODS);
+    }
+
+    #[test]
+    #[should_panic(expected = "an interface has too many methods")]
+    fn an_interface_with_more_methods_is_refused() {
+        let _ = entry(1, MOST_METHODS + 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "in the order of their numbers")]
+    fn two_interfaces_with_one_number_are_refused() {
+        set_registry(Box::leak(Box::new([entry(1, 1), entry(1, 1)])));
+    }
 }
