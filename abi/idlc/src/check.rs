@@ -7,7 +7,6 @@ mod entries;
 mod names;
 mod plain;
 mod signatures;
-mod size;
 mod walk;
 
 use crate::diagnostics::Diagnostic;

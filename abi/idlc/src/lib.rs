@@ -16,6 +16,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod bounds;
 pub mod build;
 pub mod check;
 pub mod diagnostics;

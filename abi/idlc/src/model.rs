@@ -4,12 +4,15 @@
 //! A [`Definition`] is a struct or an enum that they pass. An [`Entry`] is the declaration of what
 //! a domain wants and offers (a trait marked `#[domain]`); entries have a namespace of their own.
 //! [`types`] has what they all pass, [`ports`] what an entry is to those who load and connect
-//! domains, [`seen`] what a trace shows of arguments.
+//! domains, [`facts`] what follows from the graph of types, [`seen`] what a trace shows of
+//! arguments.
 
+mod facts;
 mod ports;
 mod seen;
 mod types;
 
+pub use facts::Facts;
 pub use ports::{Port, handle, interface_number, snake_case};
 pub use seen::{MOST_SEEN, Seen};
 pub use types::{Kind, Type, Wrong};
@@ -30,6 +33,8 @@ pub struct Model {
     pub entries: Vec<Entry>,
     /// What each source says of itself (its `//!` lines), by index of the source.
     pub headers: BTreeMap<usize, Vec<String>>,
+    /// What is known of the definitions.
+    index: facts::Index,
 }
 
 /// A trait that domains call across their boundary.
@@ -215,12 +220,12 @@ impl Variant {
 impl Model {
     /// The definition with this name.
     pub fn definition(&self, name: &str) -> Option<&Definition> {
-        self.definitions.iter().find(|it| it.name == name)
+        self.definition_at(name).map(|at| &self.definitions[at])
     }
 
     /// The interface with this name.
     pub fn interface(&self, name: &str) -> Option<&Interface> {
-        self.interfaces.iter().find(|it| it.name == name)
+        self.interface_at(name).map(|at| &self.interfaces[at])
     }
 
     /// The entry whose module (`virtio_blk`) or trait (`VirtioBlk`) has this name.

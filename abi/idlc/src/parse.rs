@@ -40,6 +40,7 @@ pub fn parse(sources: Vec<Source>) -> (Model, Vec<Diagnostic>) {
         }
     }
     model.sources = sources;
+    model.settle();
     (model, errors)
 }
 

@@ -1,16 +1,10 @@
 //! The entries of domains: what they want and offer.
 
 use super::walk::{Place, Walker};
+use crate::bounds::{MOST_OFFERS, MOST_WANTS};
 use crate::diagnostics::{Diagnostic, Rule};
 use crate::model::{Entry, Kind, Type, handle};
 use std::collections::BTreeSet;
-
-/// The most grants a domain can be given (`Image::start`).
-const MOST_WANTS: usize = 16;
-/// The most offers a domain can make (`Started::offers`).
-const MOST_OFFERS: usize = 4;
-/// The longest name of a port, in bytes (`abi::image::NAME_LENGTH`).
-const LONGEST_NAME: usize = 32;
 
 /// Checks an entry and the interfaces that it names.
 pub fn check(walker: &mut Walker<'_>, entry: &Entry) {
@@ -102,12 +96,6 @@ fn ports(walker: &mut Walker<'_>, entry: &Entry) {
         error(
             "two offers have the same name".to_string(),
             "a name of its own for each, in `#[offers(..)]`",
-        );
-    }
-    for port in ports.iter().filter(|port| port.name.len() > LONGEST_NAME) {
-        error(
-            format!("the name `{}` is longer than 32 bytes", port.name),
-            "a shorter name",
         );
     }
     walker.errors.extend(errors);

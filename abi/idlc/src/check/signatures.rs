@@ -1,7 +1,7 @@
 //! The methods of interfaces: what they take and what they give.
 
-use super::size;
 use super::walk::{Place, Walker};
+use crate::bounds::{LARGEST_BY_VALUE, MOST_NESTED};
 use crate::diagnostics::Rule;
 use crate::model::{Argument, Interface, Kind, Method, Type};
 
@@ -83,32 +83,30 @@ fn error_type(walker: &mut Walker<'_>, error: &Type) {
 /// All arguments together fit where one may: they lie on the stack at once, more than once on their
 /// way through a proxy, and a call promises its callee no more stack than is known beforehand.
 fn all_fit(walker: &mut Walker<'_>, method: &Method) {
-    let sizes = method
+    let sizes: Vec<u64> = method
         .arguments
         .iter()
-        .map(|it| size::of(walker.model, &it.ty));
-    let sizes: Vec<u64> = sizes.collect();
+        .filter_map(|it| size(walker, &it.ty))
+        .collect();
     let sum = sizes.iter().fold(0, |sum: u64, it| sum.saturating_add(*it));
-    let one_is = sizes.iter().any(|size| *size > size::LARGEST);
-    if sum <= size::LARGEST || one_is {
+    let one_is = sizes.iter().any(|size| *size > LARGEST_BY_VALUE);
+    if sum <= LARGEST_BY_VALUE || one_is {
         return;
     }
     let message = format!(
-        "the arguments of `{}` take up to {sum} bytes of the stack together, more than {}",
+        "the arguments of `{}` take up to {sum} bytes of the stack together, more than {LARGEST_BY_VALUE}",
         method.name,
-        size::LARGEST
     );
     let help = "`RRef<T>` for the large ones, or `RVec<T>` for many elements; handles stay outside";
     walker.report_at(Rule::TooLarge, method.span, message, help);
 }
 
 fn fits(walker: &mut Walker<'_>, ty: &Type) {
-    let size = size::of(walker.model, ty);
-    if size > size::LARGEST {
+    let size = size(walker, ty).unwrap_or(0);
+    if size > LARGEST_BY_VALUE {
         let message = format!(
-            "`{}` takes up to {size} bytes of the stack, more than {}",
-            ty.text,
-            size::LARGEST
+            "`{}` takes up to {size} bytes of the stack, more than {LARGEST_BY_VALUE}",
+            ty.text
         );
         walker.report(
             Rule::TooLarge,
@@ -117,4 +115,11 @@ fn fits(walker: &mut Walker<'_>, ty: &Type) {
             "`RRef<T>`, or `RVec<T>` for many elements; handles stay outside",
         );
     }
+}
+
+/// The size of a value, in bytes; `None` for one that another rule refuses, since it is nested too
+/// deep or contains itself.
+fn size(walker: &Walker<'_>, ty: &Type) -> Option<u64> {
+    let facts = walker.model.facts_of(ty);
+    (facts.depth <= MOST_NESTED).then_some(facts.size)
 }

@@ -9,7 +9,7 @@ use super::{Code, INSIDE};
 use crate::model::{
     Body, Budget, Definition, Field, Interface, Kind, Method, Model, Type, Variant,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The text of `hostile.rs`, which the crate includes.
 pub fn emit(model: &Model) -> String {
@@ -173,10 +173,14 @@ fn emit_table(code: &mut Code, model: &Model) {
     code.line("/// Every method, in the order of the files.");
     code.open("pub static METHODS: &[crate::Method] = &[");
     let mut number = 0;
+    let mut gives = Given {
+        model,
+        known: BTreeMap::new(),
+    };
     for interface in &model.interfaces {
         for method in &interface.methods {
             let mut given = BTreeSet::new();
-            gives(model, &method.result, &mut given);
+            gives.by(&method.result, &mut given);
             let given: Vec<_> = given.iter().map(|it| format!("{it:#018x}")).collect();
             code.open("crate::Method {");
             code.line(format!("interface: {:#018x},", interface.number()));
@@ -192,31 +196,51 @@ fn emit_table(code: &mut Code, model: &Model) {
     code.close("];");
 }
 
-/// The numbers of the interfaces to which a value of this type can hold handles; 0 stands for
-/// `AnyHandle`.
-fn gives(model: &Model, ty: &Type, found: &mut BTreeSet<u64>) {
-    match &ty.kind {
-        Kind::Handle(name) => {
-            found.extend(model.interface(name).map(Interface::number));
-        }
-        Kind::AnyHandle => {
-            found.insert(0);
-        }
-        Kind::RRef(inner) | Kind::Option(inner) | Kind::Array(inner, _) | Kind::Borrow(inner) => {
-            gives(model, inner, found);
-        }
-        Kind::Result(ok, _) => gives(model, ok, found),
-        Kind::Tuple(elements) => elements.iter().for_each(|it| gives(model, it, found)),
-        Kind::Named(name) => {
-            let fields = model
-                .definition(name)
-                .map(Definition::fields)
-                .unwrap_or_default();
-            // Whoever has handles owns something, so plain data is not looked into.
-            for (_, field) in fields.iter().filter(|(_, it)| model.owns(&it.ty)) {
-                gives(model, &field.ty, found);
+/// To which interfaces values can hold handles: their numbers; 0 stands for `AnyHandle`.
+struct Given<'a> {
+    model: &'a Model,
+    /// Of each definition that was looked into. Types lead to it in many ways, and are gone through
+    /// once.
+    known: BTreeMap<&'a str, BTreeSet<u64>>,
+}
+
+impl<'a> Given<'a> {
+    /// Adds those of a value of type `ty` to `found`.
+    fn by(&mut self, ty: &'a Type, found: &mut BTreeSet<u64>) {
+        match &ty.kind {
+            Kind::Handle(name) => {
+                found.extend(self.model.interface(name).map(Interface::number));
             }
+            Kind::AnyHandle => {
+                found.insert(0);
+            }
+            Kind::RRef(inner)
+            | Kind::Option(inner)
+            | Kind::Array(inner, _)
+            | Kind::Borrow(inner) => self.by(inner, found),
+            Kind::Result(ok, _) => self.by(ok, found),
+            Kind::Tuple(elements) => elements.iter().for_each(|it| self.by(it, found)),
+            Kind::Named(name) => {
+                if let Some(definition) = self.model.definition(name) {
+                    found.extend(self.of(definition));
+                }
+            }
+            _ => {}
         }
-        _ => {}
+    }
+
+    fn of(&mut self, definition: &'a Definition) -> &BTreeSet<u64> {
+        let name = definition.name.as_str();
+        if !self.known.contains_key(name) {
+            let mut found = BTreeSet::new();
+            // Whoever has handles owns something, so plain data is not looked into.
+            for (_, field) in definition.fields() {
+                if self.model.owns(&field.ty) {
+                    self.by(&field.ty, &mut found);
+                }
+            }
+            self.known.insert(name, found);
+        }
+        &self.known[name]
     }
 }

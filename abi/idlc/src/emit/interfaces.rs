@@ -4,6 +4,7 @@ use super::{Code, INSIDE, base, entries, grouped};
 use crate::model::{
     Argument, Body, Budget, Definition, Field, Interface, Kind, Method, Model, Seen, Variant,
 };
+use std::collections::BTreeSet;
 
 /// The text of `interfaces.rs`, which the crate includes. It uses the built-in types by their bare
 /// names.
@@ -40,6 +41,7 @@ fn emit_names(code: &mut Code, model: &Model) {
     }
     code.close("];");
     code.line("");
+    emit_variants(code, model);
     code.line("/// What a trace shows of arguments, for each method of [`INTERFACES`]: the name of each, in one word what is noted of it");
     code.line("/// (`number`, `signed`, `truth`, `length`, `variant`; `nothing`), and of a variant the names. Lengths are noted behind all others.");
     code.open("pub const ARGUMENTS: &[&[&[(&str, &str, &[&str])]]] = &[");
@@ -53,23 +55,40 @@ fn emit_names(code: &mut Code, model: &Model) {
     code.close("];");
 }
 
+/// The names of the variants of enums that have numbers. Each list stands here once, however many
+/// arguments have it: the text grows with the files and not with their product.
+fn emit_variants(code: &mut Code, model: &Model) {
+    code.line("/// The variants of the enums that a trace shows.");
+    code.line("#[allow(dead_code, non_upper_case_globals)]");
+    code.open("mod variants {");
+    for definition in &model.definitions {
+        if let Some(variants) = definition.numbered() {
+            let names: Vec<_> = variants.iter().map(|it| format!("{:?}", it.name)).collect();
+            let head = format!("pub const {}: &[&str] = &[", definition.name);
+            code.line(format!("{head}{}];", names.join(", ")));
+        }
+    }
+    code.close("}");
+    code.line("");
+}
+
 /// The arguments of `method` as a trace shows them.
 fn noted(model: &Model, method: &Method) -> Vec<String> {
     let arguments = method.arguments.iter().zip(model.seen(method));
     let one = |(argument, seen): (&Argument, Option<Seen<'_>>)| {
-        let (word, variants) = match seen {
-            None => ("nothing", &[][..]),
-            Some(Seen::Number) => ("number", &[][..]),
-            Some(Seen::Signed) => ("signed", &[][..]),
-            Some(Seen::Truth) => ("truth", &[][..]),
-            Some(Seen::Length) => ("length", &[][..]),
-            Some(Seen::Variant(definition)) => {
-                ("variant", definition.numbered().unwrap_or_default())
-            }
+        let word = match seen {
+            None => "nothing",
+            Some(Seen::Number) => "number",
+            Some(Seen::Signed) => "signed",
+            Some(Seen::Truth) => "truth",
+            Some(Seen::Length) => "length",
+            Some(Seen::Variant(_)) => "variant",
         };
-        let name = &argument.name;
-        let names: Vec<_> = variants.iter().map(|it| format!("{:?}", it.name)).collect();
-        format!("(\"{name}\", \"{word}\", &[{}])", names.join(", "))
+        let variants = match seen {
+            Some(Seen::Variant(definition)) => format!("variants::{}", definition.name),
+            _ => "&[]".to_string(),
+        };
+        format!("(\"{}\", \"{word}\", {variants})", argument.name)
     };
     arguments.map(one).collect()
 }
@@ -86,7 +105,7 @@ fn emit_definition(code: &mut Code, model: &Model, definition: &Definition) {
         code.line("// SAFETY: all its fields are plain data (checked by idlc), so it has no pointer and owns nothing.");
         code.line(format!("unsafe impl Plain for {name} {{}}"));
     }
-    if model.definition_owns(definition) {
+    if model.facts(definition).owns {
         emit_transfer(code, model, definition);
     } else {
         code.line("// SAFETY: it owns nothing (checked by idlc), so there is nothing to transfer.");
@@ -134,11 +153,8 @@ fn emit_numbered(code: &mut Code, definition: &Definition, variants: &[Variant])
 
 /// What can be derived: a type that owns nothing is copied and compared, others are moved.
 fn derives(model: &Model, definition: &Definition) -> &'static str {
-    let float = definition
-        .fields()
-        .iter()
-        .any(|(_, field)| model.has_float(&field.ty));
-    match (model.definition_owns(definition), float) {
+    let facts = model.facts(definition);
+    match (facts.owns, facts.has_float) {
         (true, _) => "Debug",
         (false, true) => "Clone, Copy, Debug, PartialEq",
         (false, false) => "Clone, Copy, Debug, PartialEq, Eq",
@@ -183,7 +199,7 @@ fn emit_transfer(code: &mut Code, model: &Model, definition: &Definition) {
         "unsafe impl Exchangeable for {} {{",
         definition.name
     ));
-    emit_handles(code, model, definition);
+    emit_constants(code, model, definition);
     code.line("#[inline]");
     code.open("unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {");
     match &definition.body {
@@ -199,18 +215,21 @@ fn emit_transfer(code: &mut Code, model: &Model, definition: &Definition) {
     code.close("}");
 }
 
-/// Whether a value can hold handles: if one of its fields can.
-fn emit_handles(code: &mut Code, model: &Model, definition: &Definition) {
+/// Whether a value can hold handles, if one of its fields can, and how deep it is nested.
+fn emit_constants(code: &mut Code, model: &Model, definition: &Definition) {
     let fields = definition.fields();
     let owning = fields.iter().filter(|(_, field)| model.owns(&field.ty));
+    let types: BTreeSet<_> = owning.map(|(_, field)| INSIDE.ty(&field.ty)).collect();
     code.line("const HANDLES: bool = false");
-    for (_, field) in owning {
-        code.line(format!(
-            "    || <{} as Exchangeable>::HANDLES",
-            INSIDE.ty(&field.ty)
-        ));
+    for ty in &types {
+        code.line(format!("    || <{ty} as Exchangeable>::HANDLES"));
     }
     code.line(";");
+    code.open("const DEPTH: usize = abi::bounds::deeper(&[");
+    for ty in &types {
+        code.line(format!("<{ty} as Exchangeable>::DEPTH,"));
+    }
+    code.close("]);");
     code.line("");
 }
 

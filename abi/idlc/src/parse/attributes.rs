@@ -1,6 +1,7 @@
 //! Attributes: doc comments and those of the interface language.
 
 use super::Parser;
+use crate::bounds::LONGEST_BUDGET;
 use crate::diagnostics::Rule;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
@@ -37,9 +38,6 @@ pub(super) struct Attributes {
     pub budget: Option<u32>,
     pub offers: Vec<String>,
 }
-
-/// The longest budget, in milliseconds: an hour.
-const LONGEST_BUDGET: u32 = 3_600_000;
 
 /// Whether `c` steers the direction in which text is shown.
 fn is_bidirectional(c: char) -> bool {

@@ -112,10 +112,15 @@ pub struct Parcel {
 // SAFETY: transfers every field that can own something; the others are plain data (checked by idlc).
 unsafe impl Exchangeable for Parcel {
     const HANDLES: bool = false
+        || <Content as Exchangeable>::HANDLES
         || <RVec<u8> as Exchangeable>::HANDLES
         || <[Option<Handle<dyn Part>>; 2] as Exchangeable>::HANDLES
-        || <Content as Exchangeable>::HANDLES
     ;
+    const DEPTH: usize = abi::bounds::deeper(&[
+        <Content as Exchangeable>::DEPTH,
+        <RVec<u8> as Exchangeable>::DEPTH,
+        <[Option<Handle<dyn Part>>; 2] as Exchangeable>::DEPTH,
+    ]);
 
     #[inline]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
@@ -149,9 +154,13 @@ pub enum Content {
 // SAFETY: transfers every field that can own something; the others are plain data (checked by idlc).
 unsafe impl Exchangeable for Content {
     const HANDLES: bool = false
-        || <RRef<Measure> as Exchangeable>::HANDLES
         || <AnyHandle as Exchangeable>::HANDLES
+        || <RRef<Measure> as Exchangeable>::HANDLES
     ;
+    const DEPTH: usize = abi::bounds::deeper(&[
+        <AnyHandle as Exchangeable>::DEPTH,
+        <RRef<Measure> as Exchangeable>::DEPTH,
+    ]);
 
     #[inline]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
@@ -368,6 +377,12 @@ pub const INTERFACES: &[(u64, &str, &[&str])] = &[
         "link",
     ]),
 ];
+
+/// The variants of the enums that a trace shows.
+#[allow(dead_code, non_upper_case_globals)]
+mod variants {
+    pub const Phase: &[&str] = &["Before", "After"];
+}
 
 /// What a trace shows of arguments, for each method of [`INTERFACES`]: the name of each, in one word what is noted of it
 /// (`number`, `signed`, `truth`, `length`, `variant`; `nothing`), and of a variant the names. Lengths are noted behind all others.
