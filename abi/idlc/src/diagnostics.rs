@@ -45,6 +45,7 @@ rules! {
     Duplicate "duplicate" "A name is defined once, in all files together; so are the fields, variants, methods and parameters within one item.";
     Reserved "reserved" "The names of built-in types are not defined again, and no method has the name of a method that every handle has.";
     NameStyle "name-style" "Types, variants and interfaces are named in CamelCase; methods, fields and parameters in snake_case.";
+    NameLength "name-length" "A name has at most 32 bytes: names of ports and interfaces stand in texts of that size in the kernel.";
     Generics "generics" "Nothing is generic: both sides of a boundary are compiled apart, from concrete types.";
     Lifetime "lifetime" "There are no lifetime parameters: a borrow ends with the call.";
     DefaultBody "default-body" "Methods have no default bodies: code of the caller's image would run in the callee's name.";
@@ -70,8 +71,11 @@ rules! {
     VecElement "vec-element" "The elements of an `RVec` are plain data.";
     PlainField "plain-field" "All fields of a `#[plain]` type are plain data.";
     Recursive "recursive" "No type contains itself, not even behind an `RRef`: trusted code walks every value that crosses, on a stack of fixed size.";
-    TooLarge "too-large" "A result that is passed directly, and all arguments of a method together, take at most 4,096 bytes of the stack; larger values go behind an `RRef`.";
-    Body "body" "A struct has named fields, at least one, and an enum at least one variant; variants have no numbers of their own.";
+    TooLarge "too-large" "A result that is passed directly, and all arguments of a method together, take at most 4,096 bytes of the stack; larger values go behind an `RRef`. What an `RRef` holds, and an element of an `RVec`, takes at most 1 MiB.";
+    TooMany "too-many" "An interface has at most 256 methods, since each has a place among the counts of calls; a method at most 16 parameters, an enum 256 variants, a struct or variant 256 fields; all files together 1,024 interfaces, 4,096 structs and enums, and 1,024 entries.";
+    Nesting "nesting" "Types are nested at most 32 deep, structs and enums that they name included: trusted code calls itself for each, on a stack of fixed size.";
+    FileSize "file-size" "A file has at most 256 KiB and no word over 256 bytes; there are at most 1,024 files, of 4 MiB together.";
+    Body "body" "A struct has named fields, at least one, an enum at least one variant and an interface at least one method; variants have no numbers of their own.";
     Budget "budget" "A budget is 1 to 3,600,000 milliseconds, and a method that is unbounded has none.";
     Entry "entry" "A `#[domain]` trait has one function, `start`, without `self`; it takes handles, optional handles and at last perhaps `options: RVec<u8>`, and gives `RpcResult` of the handles it offers.";
 }

@@ -11,6 +11,7 @@ mod depth;
 mod methods;
 mod types;
 
+use crate::bounds::{MOST_FILES, MOST_TEXT};
 use crate::diagnostics::{Diagnostic, Rule};
 use crate::model::{Entry, Interface, Model};
 use crate::source::{Source, Span};
@@ -22,6 +23,7 @@ use syn::spanned::Spanned;
 pub fn parse(sources: Vec<Source>) -> (Model, Vec<Diagnostic>) {
     let mut model = Model::default();
     let mut errors = Vec::new();
+    let mut all = 0;
     for (file, source) in sources.iter().enumerate() {
         let mut parser = Parser {
             file,
@@ -29,9 +31,16 @@ pub fn parse(sources: Vec<Source>) -> (Model, Vec<Diagnostic>) {
             model: &mut model,
             errors: &mut errors,
         };
-        if let Err(message) = depth::check(&source.text) {
+        all += source.text.len();
+        if file >= MOST_FILES || all > MOST_TEXT {
+            let message = "there are more than 1,024 files, or more than 4 MiB of them";
             let span = parser.first_line();
-            parser.error(Rule::Syntax, span, message, "");
+            parser.error(Rule::FileSize, span, message, "fewer or shorter files");
+            break;
+        }
+        if let Err((rule, message)) = depth::check(&source.text) {
+            let span = parser.first_line();
+            parser.error(rule, span, message, "");
             continue;
         }
         match syn::parse_file(&source.text) {
@@ -200,6 +209,11 @@ impl Parser<'_> {
                 let help = "leave it out; only what a domain's `start` gives has such names";
                 let message = "`#[offers(..)]` stands at an interface that is no `#[domain]`";
                 self.error(Rule::Attribute, span, message, help);
+            }
+            if item.items.is_empty() {
+                let help = "a method; nobody has a use for an object with nothing to call";
+                let message = format!("interface `{name}` has no method");
+                self.error(Rule::Body, span, message, help);
             }
             let methods = self.methods(item);
             self.model.interfaces.push(Interface {

@@ -1,8 +1,9 @@
 //! The `.idl` files of a workspace: where they are found, and places in them.
 
+use crate::bounds::{LONGEST_FILE, MOST_FILES};
 use crate::diagnostics::Report;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// One `.idl` file.
@@ -53,12 +54,31 @@ pub fn read(root: &Path, paths: &[PathBuf]) -> Result<Vec<Source>, Report> {
             .unwrap_or(path)
             .to_string_lossy()
             .replace('\\', "/");
-        match fs::read_to_string(path) {
+        match content(path) {
             Ok(text) => Ok(Source { name, text }),
             Err(error) => Err(Report::plain(format!("{name}: {error}"))),
         }
     };
-    paths.iter().map(source).collect()
+    // One more than there may be, so that the parser says so.
+    paths.iter().take(MOST_FILES + 1).map(source).collect()
+}
+
+/// The text of a file, or of one that is too long a little more than it may have: the parser
+/// refuses it for that.
+fn content(path: &Path) -> io::Result<String> {
+    // Nothing that waits or never ends, to which a link may lead.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    let most = LONGEST_FILE as u64 + 1;
+    fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    let is_whole = bytes.len() <= LONGEST_FILE;
+    String::from_utf8(bytes).or_else(|error| match is_whole {
+        true => Err(io::Error::other("it is not UTF-8")),
+        // It may have been cut in the middle of a character.
+        false => Ok(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    })
 }
 
 /// The paths of all `.idl` files of the workspace at `root`, in the order in which they are read.

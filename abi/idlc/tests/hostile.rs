@@ -106,7 +106,7 @@ fn what_is_nested_without_end_is_refused() {
     ] {
         let report = compile(&file("D.", "Point", "x", &ty)).expect_err("it is hostile");
         let text = report.to_string();
-        let is_told = text.contains("nested too deeply") || text.contains("longer than 1 MiB");
+        let is_told = text.contains("nested too deeply") || text.contains("longer than 256 KiB");
         assert!(is_told, "{}", &text[..text.len().min(300)]);
     }
     let top = format!(

@@ -1,5 +1,6 @@
 //! Names: defined once, not reserved, in Rust's style.
 
+use crate::bounds::LONGEST_NAME;
 use crate::diagnostics::{Diagnostic, Rule};
 use crate::model::{Argument, Body, Definition, Field, Interface, Model};
 use crate::source::Span;
@@ -27,6 +28,7 @@ const RESERVED_TYPES: &[&str] = &[
     "Into",
     "Iterator",
     "None",
+    "Failure",
     "ObjectOf",
     "Ok",
     "Option",
@@ -66,6 +68,9 @@ const RESERVED_METHODS: &[&str] = &[
     "try_into",
 ];
 
+/// The method by which a base passes calls on.
+const BASE_METHOD: &str = "pass";
+
 /// Checks all names.
 pub fn check(model: &Model, errors: &mut Vec<Diagnostic>) {
     let mut names = Names { model, errors };
@@ -74,7 +79,7 @@ pub fn check(model: &Model, errors: &mut Vec<Diagnostic>) {
     model.definitions.iter().for_each(|it| names.definition(it));
     for entry in &model.entries {
         names.style(true, &entry.name, entry.span);
-        names.style(false, &entry.module(), entry.span);
+        names.written(false, &entry.module(), entry.span);
         for offer in &entry.offer_names {
             names.style(false, offer, entry.span);
         }
@@ -119,6 +124,9 @@ impl Names<'_> {
                 ));
             }
         }
+        // The trait that is written for `#[base]` is named, too.
+        let based = model.interfaces.iter().filter(|it| it.base);
+        items.extend(based.map(|it| (format!("{}Base", it.name), it.span)));
         self.unique("", items);
         // That two names have the same number is as good as impossible; then one of them must
         // change.
@@ -150,9 +158,11 @@ impl Names<'_> {
                 &format!("{owner}, method `{}`", method.name),
                 &method.arguments,
             );
-            if RESERVED_METHODS.contains(&method.name.as_str()) {
+            let in_handles = RESERVED_METHODS.contains(&method.name.as_str());
+            if in_handles || interface.base && method.name == BASE_METHOD {
+                let owner = if in_handles { "handle" } else { "base" };
                 let message = format!(
-                    "every handle has a method `{}` already, which would be called instead",
+                    "every {owner} has a method `{}` already, which would be called instead",
                     method.name
                 );
                 let help = format!(
@@ -234,7 +244,21 @@ impl Names<'_> {
         }
     }
 
+    /// A name in a file: of this style, and not too long.
     fn style(&mut self, camel: bool, name: &str, span: Span) {
+        self.written(camel, name, span);
+        if name.len() > LONGEST_NAME {
+            let message = format!("`{name}` is longer than {LONGEST_NAME} bytes");
+            self.errors.push(Diagnostic::new(
+                Rule::NameLength,
+                span,
+                message,
+                "a shorter name; the documentation says the rest",
+            ));
+        }
+    }
+
+    fn written(&mut self, camel: bool, name: &str, span: Span) {
         let upper = name.starts_with(|it: char| it.is_ascii_uppercase());
         let lower = name.starts_with(|it: char| it.is_ascii_lowercase());
         let odd = |it: char| !it.is_ascii_alphanumeric() && (camel || it != '_');

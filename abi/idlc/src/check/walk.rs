@@ -1,7 +1,8 @@
 //! The walk over the graph of types: every type where it is used, with the path that led there.
 
+use crate::bounds::{LARGEST_SHARED, LONGEST_NAME, MOST_ERRORS, MOST_NESTED};
 use crate::diagnostics::{Diagnostic, Rule};
-use crate::model::{Body, Definition, Kind, Model, Type};
+use crate::model::{Body, Definition, Facts, Kind, Model, Type};
 use crate::source::Span;
 use std::collections::BTreeSet;
 
@@ -69,8 +70,10 @@ impl<'a> Walker<'a> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.errors
-            .push(Diagnostic::new(rule, span, message, help).reached_by(&self.path));
+        if self.errors.len() < MOST_ERRORS {
+            let error = Diagnostic::new(rule, span, message, help);
+            self.errors.push(error.reached_by(&self.path));
+        }
     }
 
     /// Walks a definition that perhaps no interface reaches.
@@ -92,7 +95,10 @@ impl<'a> Walker<'a> {
             ),
             Kind::Float(_) => {}
             Kind::Named(name) => self.named(name, ty, place),
-            Kind::RRef(inner) => self.at(format!("`{}`", ty.text), |walker| walker.ty(inner, Place::Shared)),
+            Kind::RRef(inner) => {
+                self.shared(inner);
+                self.at(format!("`{}`", ty.text), |walker| walker.ty(inner, Place::Shared));
+            }
             Kind::RVec(inner) => self.elements(ty, inner),
             Kind::Handle(name) => self.handle(name, ty, place),
             Kind::AnyHandle => self.handle_place(ty, place),
@@ -157,7 +163,9 @@ impl<'a> Walker<'a> {
                 help,
             );
         }
-        if !self.done.contains(&(name.to_string(), place)) {
+        // Deeper is refused elsewhere, and this calls itself.
+        let is_deep = self.open.len() > MOST_NESTED;
+        if !is_deep && !self.done.contains(&(name.to_string(), place)) {
             self.body(definition, place);
         }
     }
@@ -230,7 +238,22 @@ impl<'a> Walker<'a> {
             .map(|(_, it)| it)
     }
 
+    /// The value of an `RRef` or an element of an `RVec` has a bounded size: trusted code goes
+    /// through it, and nothing ends a thread meanwhile.
+    fn shared(&mut self, inner: &Type) {
+        let Facts { size, depth, .. } = self.model.facts_of(inner);
+        if size > LARGEST_SHARED && depth <= MOST_NESTED {
+            let message = format!(
+                "`{}` takes up to {size} bytes, more than {LARGEST_SHARED}",
+                inner.text
+            );
+            let help = "`RVec<T>` for many elements";
+            self.report(Rule::TooLarge, inner, message, help);
+        }
+    }
+
     fn elements(&mut self, ty: &Type, inner: &Type) {
+        self.shared(inner);
         if let Some(what) = super::plain::not_plain(self.model, inner) {
             let message = format!("the elements of `{}` are not plain data: {what}", ty.text);
             let help =
@@ -280,8 +303,12 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// How many letters must be added, removed or changed to make one name of the other.
+/// How many letters must be added, removed or changed to make one name of the other. Names of which
+/// one is much longer, or longer than a name may be, are not compared: as far as can be.
 fn distance(a: &str, b: &str) -> usize {
+    if a.len().max(b.len()) > LONGEST_NAME || a.len().abs_diff(b.len()) > LONGEST_NAME / 4 {
+        return usize::MAX;
+    }
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, letter) in a.chars().enumerate() {

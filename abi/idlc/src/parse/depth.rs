@@ -1,61 +1,58 @@
-//! How deep a file is nested, before it is parsed.
+//! How long a file is and how deep it is nested, before it is parsed.
 //!
 //! The parser calls itself for every type within a type and every expression within an expression,
 //! and so would overflow its stack on a file that is written for that. Here is counted, without
 //! recursion to speak of, how many tokens stand in front of each one that it could still be inside
 //! of. No decent file comes near the limit.
 
+use crate::bounds::{LONGEST_FILE, LONGEST_WORD};
+use crate::diagnostics::Rule;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// The most tokens that may stand open; the parser takes some kilobytes of stack for each, of two
 /// megabytes.
 const MOST: usize = 128;
-/// The longest file, in bytes.
-const LONGEST: usize = 1 << 20;
 
 /// Why `text` must not be given to the parser.
 ///
 /// # Errors
-/// It is too long or too deep. What is no text of tokens is left to the parser, whose messages are
-/// better.
-pub(super) fn check(text: &str) -> Result<(), &'static str> {
-    if text.len() > LONGEST {
-        return Err("the file is longer than 1 MiB");
+/// The rule that it breaks, and how: it is too long or too deep, or has a word that is too long.
+/// What is no text of tokens is left to the parser, whose messages are better.
+pub(super) fn check(text: &str) -> Result<(), (Rule, &'static str)> {
+    if text.len() > LONGEST_FILE {
+        return Err((Rule::FileSize, "the file is longer than 256 KiB"));
     }
-    let Ok(tokens) = text.parse::<TokenStream>() else {
-        return Ok(());
-    };
-    match is_shallow(tokens, 0, true) {
-        true => Ok(()),
-        false => Err("this is nested too deeply"),
+    match text.parse::<TokenStream>() {
+        Ok(tokens) => look(tokens, 0, true),
+        Err(_) => Ok(()),
     }
 }
 
-/// Whether everything in `tokens`, the content of a group that `open` tokens stand in front of, is
-/// within the limit.
-fn is_shallow(tokens: TokenStream, open: usize, is_file: bool) -> bool {
+/// Looks at `tokens`, the content of a group that `open` tokens stand in front of.
+fn look(tokens: TokenStream, open: usize, is_file: bool) -> Result<(), (Rule, &'static str)> {
     let mut part = Part::default();
     for token in tokens {
         part.count += 1;
         if open + part.count > MOST {
-            return false;
+            return Err((Rule::Nesting, "this is nested too deeply"));
         }
         match token {
             TokenTree::Group(group) => {
-                if !is_shallow(group.stream(), open + part.count, false) {
-                    return false;
-                }
+                look(group.stream(), open + part.count, false)?;
                 part.group(group.delimiter(), is_file);
             }
             TokenTree::Punct(mark) => part.mark(mark.as_char()),
             TokenTree::Ident(word) => {
+                if word.to_string().len() > LONGEST_WORD {
+                    return Err((Rule::FileSize, "there is a word of more than 256 bytes"));
+                }
                 part.is_item |= ["trait", "struct", "enum"].iter().any(|it| word == it);
                 part.last = ' ';
             }
             TokenTree::Literal(_) => part.last = ' ',
         }
     }
-    true
+    Ok(())
 }
 
 /// A part of a group: up to a comma or semicolon, or at the top of a file to the end of an item.

@@ -1,6 +1,7 @@
 //! One negative test and more for every rule: the error names the rule, the place, what is wrong
 //! and what to write instead.
 
+mod bounds;
 mod declarations;
 mod documentation;
 mod entries;
@@ -69,7 +70,8 @@ macro_rules! cases {
 
 pub(crate) use cases;
 
-const CASES: [&[Case]; 6] = [
+const CASES: [&[Case]; 7] = [
+    bounds::CASES,
     declarations::CASES,
     documentation::CASES,
     types::CASES,

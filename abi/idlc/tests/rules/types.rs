@@ -4,15 +4,15 @@ use crate::{Case, cases, check};
 use idlc::Rule;
 
 cases! {
-    errors_are_enums_with_rpc ErrorType "6:31" "`Failure` cannot say that the call itself failed" "`Rpc(RpcError)`" r#"//! D.
+    errors_are_enums_with_rpc ErrorType "6:31" "`Trouble` cannot say that the call itself failed" "`Rpc(RpcError)`" r#"//! D.
 
 /// D.
 pub trait Thing {
     /// D.
-    fn f(&self) -> Result<u8, Failure>;
+    fn f(&self) -> Result<u8, Trouble>;
 }
 /// D.
-pub enum Failure {
+pub enum Trouble {
     /// D.
     Broken,
 }
