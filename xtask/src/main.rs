@@ -62,7 +62,7 @@ enum Task {
     Bench(bench::Options),
     /// Make a domain fail again and again under clients that check every result
     Faults(faults::Options),
-    /// Feed a part of the system with damaged input
+    /// Feed a part of the system with damaged input: images, disks, `.idl` files, calls, programs
     Fuzz(fuzz::Options),
     /// Cut the power under work on files and check what is on the disk afterwards
     Cuts(cuts::Options),

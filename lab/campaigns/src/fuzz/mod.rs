@@ -2,11 +2,12 @@
 //!
 //! Input number `n` of a run with seed `s` depends on `s` and `n` alone, so whatever is found can
 //! be had again with `--seed S --only N`. A target fails an input by panicking or by an error; an
-//! input that takes longer than [`PATIENCE`] fails, too. The targets of [`guided`] run under
-//! libFuzzer instead, [`interfaces`], [`queues`] and those of [`prober`] in the running system.
-//! `make test` runs a few thousand inputs of each target (its unit tests).
+//! input that takes longer than the target's patience fails, too. The targets of [`guided`] run
+//! under libFuzzer instead, [`interfaces`], [`queues`] and those of [`prober`] in the running
+//! system. `make test` runs a few thousand inputs of each target (its unit tests).
 
 pub mod guided;
+pub mod idl;
 pub mod interfaces;
 pub mod loader;
 pub mod prober;
@@ -35,7 +36,7 @@ pub struct Options {
     /// What the inputs depend on
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Only this input
+    /// `loader`, `idl`: only this input
     #[arg(long, value_name = "N")]
     pub only: Option<u64>,
     /// `interfaces`, `ring3`, `frames`, `queues`: the first sequence, or machine
@@ -70,6 +71,8 @@ pub struct Target {
     name: &'static str,
     /// Makes what tries one input.
     start: fn(Option<&Project>) -> Result<Trial>,
+    /// The longest that one input may take.
+    patience: Duration,
 }
 
 /// Tries one input that is made with the numbers given; what came of it, in a word or two, or what
@@ -77,10 +80,19 @@ pub struct Target {
 pub type Trial = Box<dyn FnMut(&mut Numbers) -> Result<String>>;
 
 /// All targets.
-pub const TARGETS: [Target; 1] = [Target {
-    name: "loader",
-    start: loader::start,
-}];
+pub const TARGETS: [Target; 2] = [
+    Target {
+        name: "loader",
+        start: loader::start,
+        patience: Duration::from_secs(10),
+    },
+    Target {
+        name: "idl",
+        start: idl::start,
+        // With the compiler's time. The target has a limit of its own for `idlc`.
+        patience: Duration::from_secs(300),
+    },
+];
 
 /// The names of all targets, those of [`guided`] included.
 fn names() -> Vec<&'static str> {
@@ -90,9 +102,6 @@ fn names() -> Vec<&'static str> {
         .chain(prober::TARGETS.iter().map(|target| target.name))
         .collect()
 }
-
-/// The longest that one input may take.
-pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Numbers that look random and depend on seed and input alone (SplitMix64).
 #[derive(Clone, Debug)]
@@ -158,12 +167,7 @@ impl fmt::Display for Summary {
         for (index, what) in &self.failures {
             writeln!(f, "input {index}: {what}")?;
         }
-        write!(
-            f,
-            "{} inputs, {} findings",
-            self.tried(),
-            self.failures.len()
-        )
+        Ok(())
     }
 }
 
@@ -192,16 +196,38 @@ pub fn fuzz(project: &Project, options: &Options) -> Result<i32> {
     let end = Instant::now() + Duration::from_secs(options.seconds);
     let mut summary = Summary::default();
     match options.only {
-        Some(index) => try_one(&mut trial, options.seed, index, &mut summary),
+        Some(index) => try_one(
+            &mut trial,
+            target.patience,
+            options.seed,
+            index,
+            &mut summary,
+        ),
         None => {
             let mut index = 0;
             while Instant::now() < end && summary.failures.len() < 10 {
-                try_one(&mut trial, options.seed, index, &mut summary);
+                try_one(
+                    &mut trial,
+                    target.patience,
+                    options.seed,
+                    index,
+                    &mut summary,
+                );
                 index += 1;
             }
         }
     }
-    println!("{summary}");
+    print!("{summary}");
+    for (index, _) in &summary.failures {
+        let (name, seed) = (target.name, options.seed);
+        println!("again: cargo xtask fuzz {name} --seed {seed} --only {index}");
+    }
+    println!(
+        "{} inputs of seed {}, {} findings",
+        summary.tried(),
+        options.seed,
+        summary.failures.len()
+    );
     Ok(i32::from(!summary.failures.is_empty()))
 }
 
@@ -212,16 +238,17 @@ pub fn fuzz(project: &Project, options: &Options) -> Result<i32> {
 pub fn first(target: &Target, seed: u64, count: u64) -> Result<Summary> {
     let mut trial = (target.start)(None)?;
     let mut summary = Summary::default();
-    (0..count).for_each(|index| try_one(&mut trial, seed, index, &mut summary));
+    let patience = target.patience;
+    (0..count).for_each(|index| try_one(&mut trial, patience, seed, index, &mut summary));
     Ok(summary)
 }
 
-fn try_one(trial: &mut Trial, seed: u64, index: u64, summary: &mut Summary) {
+fn try_one(trial: &mut Trial, patience: Duration, seed: u64, index: u64, summary: &mut Summary) {
     let start = Instant::now();
     let mut numbers = Numbers::of(seed, index);
     let outcome = catch_unwind(AssertUnwindSafe(|| trial(&mut numbers)));
     let failure = match outcome {
-        Ok(Ok(_)) if start.elapsed() > PATIENCE => format!("took {:?}", start.elapsed()),
+        Ok(Ok(_)) if start.elapsed() > patience => format!("took {:?}", start.elapsed()),
         Ok(Ok(outcome)) => {
             *summary.outcomes.entry(outcome).or_default() += 1;
             return;
@@ -252,7 +279,8 @@ mod tests {
             _ => Ok("fine".into()),
         });
         let mut summary = Summary::default();
-        (0..300).for_each(|index| try_one(&mut trial, 1, index, &mut summary));
+        let patience = Duration::from_secs(60);
+        (0..300).for_each(|index| try_one(&mut trial, patience, 1, index, &mut summary));
         assert_eq!(summary.tried(), 300);
         assert!(summary.failures.len() > 100 && summary.count("fine") > 30);
     }
