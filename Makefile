@@ -23,7 +23,7 @@ check: ## format, lints, folder rules
 bench: ## measure
 	@$(XTASK) bench $(ARGS)
 
-tcb: ## the trusted share of the code
+tcb: ## how much code is trusted, in three figures
 	@$(XTASK) tcb $(ARGS)
 
 clean: ## remove all that was built, with the default disk image

@@ -56,7 +56,7 @@ enum Task {
     Test(test::Options),
     /// Check format, lints, folder rules and what domain code must not contain
     Check(check::Options),
-    /// Show the trusted share of the code that is linked into the system
+    /// Show how much code is trusted: what may write `unsafe`, safe code in the kernel, tools
     Tcb(tcb::Options),
     /// Measure; without names, everything that can be measured
     Bench(bench::Options),

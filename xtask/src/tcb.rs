@@ -1,18 +1,24 @@
-//! `cargo xtask tcb`: the trusted share of the code that is linked into the default image.
+//! `cargo xtask tcb`: the trusted code, in three figures.
 //!
-//! Counted are the lines with code in the functions that the kernel and the images contain, by
-//! their debug information: no comments, no blank lines, no tests, nothing that the linker left
-//! out. Trusted is what runs in the kernel, or beside every domain, or was generated: `kernel/*`
-//! but the policies, generated code, and every library and package that the kernel links.
-//! Everything else that the kernel, a domain of the default manifest or a program links is not
-//! trusted.
+//! Counted are the lines with code in the functions that the kernel and the images of the default
+//! manifest contain, by their debug information: no comments, no blank lines, no tests, nothing
+//! that the linker left out.
 //!
-//! Every library that the kernel links has its reason in the root `Cargo.toml`; one without is an
-//! error.
+//! 1. *Crates that may write `unsafe`*: those of ours that do not forbid it, generated code, and
+//!    each package of the registry, wherever it is linked. A mistake here can break memory safety.
+//! 2. *Safe code in the kernel*: crates that forbid `unsafe` and the kernel links. A mistake here
+//!    cannot break memory safety by itself, but stop the machine.
+//! 3. *Tools that must be trusted*: `idlc`, which writes the proxies, and `gate`, which refuses
+//!    what must not be built, with the packages that they link. They are not part of the running
+//!    system. What of a package is linked is seen in `xtask`, which links `gate` and uses some of
+//!    them itself.
 //!
-//! Shown but not part of the share, since they are not part of the running system: `idlc`, which
-//! writes trusted code, and the kernel's own tests and measurements, which only run when the
-//! command line asks for them. The compiler and its library are counted nowhere.
+//! Everything else that a domain of the default manifest or a program links is not trusted. Every
+//! library that the kernel links has its reason in the root `Cargo.toml`; one without is an error.
+//!
+//! The kernel's own tests and measurements, which only run when the command line asks for them,
+//! are shown apart. The compiler and its library are counted nowhere. The goals stand in
+//! `docs/figures.md`, P15.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,6 +28,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::linked::{self, Linked};
+use crate::sources;
 use trefoil_gate::lexer;
 use trefoil_gate::packages::{self, Domain, Package, Packages};
 use trefoil_gate::project::Project;
@@ -39,9 +46,15 @@ pub struct Options {
 /// On which side a line counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
-    /// A mistake here can break memory safety.
+    /// In the kernel or beside every domain, and may write `unsafe`.
     #[default]
-    Trusted,
+    Unsafe,
+    /// A package of the registry that only domains link.
+    Package,
+    /// Safe code that the kernel links.
+    Kernel,
+    /// A tool that makes the images, or what it links.
+    Tool,
     /// Safe code behind the isolation.
     Untrusted,
     /// Not part of the running system.
@@ -71,15 +84,17 @@ struct Row {
 pub fn tcb(project: &Project, options: &Options) -> Result<()> {
     let (rows, packages) = rows(project)?;
     let reasons = reasons(&rows, &packages)?;
-    let (trusted, total) = sums(&rows);
+    let Figures {
+        may_be_unsafe,
+        safe_in_kernel,
+        tools,
+        linked,
+    } = figures(&rows);
     let halves = [Half::Framework, Half::Isolation].map(|half| half_lines(&rows, half));
-    let share = if total == 0 {
-        0.0
-    } else {
-        trusted as f64 / total as f64
-    };
+    let share = |lines: usize| lines as f64 / linked.max(1) as f64;
     if options.json {
-        let object = json!({ "trusted_lines": trusted, "total_lines": total, "trusted_share": share,
+        let object = json!({ "unsafe_lines": may_be_unsafe, "safe_kernel_lines": safe_in_kernel, "tool_lines": tools,
+                    "linked_lines": linked, "unsafe_share": share(may_be_unsafe), "safe_kernel_share": share(safe_in_kernel),
                     "framework_lines": halves[0], "isolation_lines": halves[1], "libraries": reasons });
         tool::print(&format!("{object}\n"));
         return Ok(());
@@ -93,16 +108,23 @@ pub fn tcb(project: &Project, options: &Options) -> Result<()> {
         "isolation half, with its libraries: {} lines; framework half: {}\n",
         halves[1], halves[0]
     ));
+    let percent = |lines| share(lines) * 100.0;
     tool::print(&format!(
-        "{trusted} of {total} linked lines are trusted: {:.1} %\n",
-        share * 100.0
+        "crates that may write `unsafe`, with packages of the registry: {may_be_unsafe} of {linked} linked lines, {:.1} %\n\
+         safe code in the kernel: {safe_in_kernel}, {:.1} %\n\
+         tools that must be trusted, with the packages that they link: {tools}\n",
+        percent(may_be_unsafe),
+        percent(safe_in_kernel)
     ));
     Ok(())
 }
 
 fn table(rows: &[Row]) -> String {
     let parts = [
-        (Part::Trusted, "trusted"),
+        (Part::Unsafe, "may write `unsafe`"),
+        (Part::Package, "packages that only domains link"),
+        (Part::Kernel, "safe, in the kernel"),
+        (Part::Tool, "tools that must be trusted"),
         (Part::Untrusted, "not trusted"),
         (Part::Apart, "apart, not counted"),
     ];
@@ -116,10 +138,9 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// The trusted libraries and why the kernel links them.
+/// The libraries in the kernel and why it links them.
 fn reasons(rows: &[Row], packages: &Packages) -> Result<BTreeMap<String, String>> {
-    let trusted = rows.iter().filter(|row| row.part == Part::Trusted);
-    let libraries = trusted.filter_map(|row| {
+    let libraries = rows.iter().filter(|row| is_trusted(row)).filter_map(|row| {
         let name = row.name.strip_prefix("dependency ");
         name.or(row.name.strip_prefix("lib/").map(last))
     });
@@ -138,6 +159,12 @@ fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Whether it is linked into the kernel or into every domain, and is not a policy, whose answers
+/// the framework checks.
+fn is_trusted(row: &Row) -> bool {
+    matches!(row.part, Part::Unsafe | Part::Kernel) && row.name != "kernel/policy"
+}
+
 /// Which half of the kernel a trusted row belongs to.
 fn half(name: &str) -> Half {
     match name {
@@ -152,25 +179,35 @@ fn half(name: &str) -> Half {
 }
 
 fn half_lines(rows: &[Row], of: Half) -> usize {
-    let trusted = rows.iter().filter(|row| row.part == Part::Trusted);
+    let trusted = rows.iter().filter(|row| is_trusted(row));
     let lines = trusted
         .filter(|row| half(&row.name) == of)
         .map(|row| row.lines);
     lines.sum()
 }
 
-/// Trusted lines and all lines.
-fn sums(rows: &[Row]) -> (usize, usize) {
+/// The three figures, and what the system links in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Figures {
+    may_be_unsafe: usize,
+    safe_in_kernel: usize,
+    tools: usize,
+    linked: usize,
+}
+
+fn figures(rows: &[Row]) -> Figures {
     let lines = |part: Part| -> usize {
-        rows.iter()
-            .filter(|row| row.part == part)
-            .map(|row| row.lines)
-            .sum()
+        let of_part = rows.iter().filter(|row| row.part == part);
+        of_part.map(|row| row.lines).sum()
     };
-    (
-        lines(Part::Trusted),
-        lines(Part::Trusted) + lines(Part::Untrusted),
-    )
+    let may_be_unsafe = lines(Part::Unsafe) + lines(Part::Package);
+    let safe_in_kernel = lines(Part::Kernel);
+    Figures {
+        may_be_unsafe,
+        safe_in_kernel,
+        tools: lines(Part::Tool),
+        linked: may_be_unsafe + safe_in_kernel + lines(Part::Untrusted),
+    }
 }
 
 fn rows(project: &Project) -> Result<(Vec<Row>, Packages)> {
@@ -185,6 +222,11 @@ fn rows(project: &Project) -> Result<(Vec<Row>, Packages)> {
         .iter()
         .map(|package| package.id.as_str())
         .collect();
+    let builders = BUILDERS.iter().filter_map(|name| packages.named(name));
+    let in_tools: Vec<_> = builders
+        .flat_map(|builder| packages.linked(builder))
+        .map(|package| package.id.as_str())
+        .collect();
     let mut linked = Linked::new();
     // Not from where cargo puts it: there the kernel with its tests may be.
     linked::add(&project.kernel(), &mut linked)?;
@@ -195,10 +237,12 @@ fn rows(project: &Project) -> Result<(Vec<Row>, Packages)> {
     for name in ["idlc", "xtask"] {
         linked::add(&host_tool(project, &toolchain, name)?, &mut tools)?;
     }
-    let owner = |file: &Path| owner(project, &packages, &in_kernel, file);
-    let of_system = linked.iter().map(|it| (it, owner(it.0)));
-    // Tools link much of the system for themselves, and things that the system does not.
-    let of_tools = tools.iter().map(|it| (it, owner(it.0).filter(is_builder)));
+    let of_system = linked
+        .iter()
+        .map(|it| (it, owner(project, &packages, &in_kernel, it.0)));
+    let of_tools = tools
+        .iter()
+        .map(|it| (it, tool_owner(project, &packages, &in_tools, it.0)));
     let mut rows = BTreeMap::new();
     for ((file, source), owner) in of_system.chain(of_tools) {
         let Some((name, part)) = owner else {
@@ -226,28 +270,43 @@ fn host_tool(project: &Project, toolchain: &setup::Toolchain, name: &str) -> Res
 /// What makes the images: trusted as the kernel is, but not linked into the system.
 const BUILDERS: [&str; 2] = ["idlc", "trefoil-gate"];
 
-/// Whether what is linked into a tool counts, by its owner: what makes the images alone.
-fn is_builder((_, part): &(String, Part)) -> bool {
-    *part == Part::Apart
+/// What a source file that a tool links belongs to: one of [`BUILDERS`], or something that they
+/// link. `None` for what `xtask` has besides.
+fn tool_owner(
+    project: &Project,
+    packages: &Packages,
+    in_tools: &[&str],
+    file: &Path,
+) -> Option<(String, Part)> {
+    let package = package_of(project, packages, file)?;
+    let name = name_of(project, package);
+    let name = match BUILDERS.contains(&package.name.as_str()) {
+        true => name,
+        // The system may link it, too.
+        false => format!("{name}, in the tools"),
+    };
+    in_tools
+        .contains(&package.id.as_str())
+        .then_some((name, Part::Tool))
 }
 
-/// What the source file belongs to, and where that counts; `None` for the compiler's library and
-/// for what only tools link.
+fn package_of<'a>(project: &Project, packages: &'a Packages, file: &Path) -> Option<&'a Package> {
+    let is_below =
+        |package: &&Package| file.starts_with(&package.folder) && !file.starts_with(&project.out);
+    // A package may stand in the folder of another.
+    let below = packages.list.iter().filter(is_below);
+    below.max_by_key(|package| package.folder.as_os_str().len())
+}
+
+/// What a source file of the system belongs to, and where that counts; `None` for the compiler's
+/// library.
 fn owner(
     project: &Project,
     packages: &Packages,
     in_kernel: &[&str],
     file: &Path,
 ) -> Option<(String, Part)> {
-    let is_below =
-        |package: &&Package| file.starts_with(&package.folder) && !file.starts_with(&project.out);
-    // A package may stand in the folder of another.
-    let package = packages
-        .list
-        .iter()
-        .filter(is_below)
-        .max_by_key(|package| package.folder.as_os_str().len());
-    let Some(package) = package else {
+    let Some(package) = package_of(project, packages, file) else {
         return generated(project, file);
     };
     let name = name_of(project, package);
@@ -257,12 +316,14 @@ fn owner(
             Some((format!("{name}: tests and measurements"), Part::Apart))
         }
         Zone::Abi | Zone::Runtime | Zone::Kernel | Zone::Campaign | Zone::Interfaces => {
-            Some((name, Part::Trusted))
+            let is_safe = sources::forbids_unsafe(package).is_none();
+            Some((name, if is_safe { Part::Kernel } else { Part::Unsafe }))
         }
-        Zone::Policy => Some((name, Part::Untrusted)),
-        Zone::Host if BUILDERS.contains(&package.name.as_str()) => Some((name, Part::Apart)),
-        _ if is_in_kernel => Some((name, Part::Trusted)),
-        Zone::Host | Zone::Example | Zone::Foreign => None,
+        Zone::Policy => Some((name, Part::Kernel)),
+        Zone::Foreign if is_in_kernel => Some((name, Part::Unsafe)),
+        Zone::Foreign => Some((name, Part::Package)),
+        _ if is_in_kernel => Some((name, Part::Kernel)),
+        Zone::Host | Zone::Example => None,
         Zone::Domain | Zone::DomainLibrary | Zone::Library => Some((name, Part::Untrusted)),
     }
 }
@@ -284,7 +345,7 @@ fn generated(project: &Project, file: &Path) -> Option<(String, Part)> {
         .into_iter()
         .find(|name| text.contains(&format!("/build/{name}-")));
     let name = name.or(text.starts_with("glue/").then_some("entries"))?;
-    Some((format!("generated: {name}"), Part::Trusted))
+    Some((format!("generated: {name}"), Part::Unsafe))
 }
 
 fn name_of(project: &Project, package: &Package) -> String {
