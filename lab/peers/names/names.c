@@ -391,6 +391,42 @@ static void pipes(void)
 	printf(" %o %o\n", flags_of(ends[0]), flags_of(ends[1]));
 }
 
+/* Whether a hole leaves the file as long as it was, with zeros in the hole and nowhere else. */
+static int is_right(const char *name, long size, long offset, long length, int stored)
+{
+	static char bytes[70000], seen[70001];
+	memset(bytes, 'G', sizeof bytes);
+	int file = make(name, 0644, "");
+	if (pwrite(file, bytes, size, 0) != size)
+		printf("write: error %d\n", errno);
+	if (stored)
+		fsync(file);
+	int punched = punch(file, offset, length);
+	for (long at = offset; at < offset + length && at < size; at++)
+		bytes[at] = 0;
+	long count = pread(file, seen, sizeof seen, 0);
+	int right = punched == 0 && look(name).st_size == size && count == size &&
+		    memcmp(bytes, seen, size) == 0;
+	if (!right)
+		printf("size %ld, hole %ld+%ld: %d, read %ld\n", size, offset, length, punched, count);
+	close(file);
+	return right;
+}
+
+static void corners(void)
+{
+	long sizes[] = {1, 5, 4095, 4096, 4097, 5000, 20000, 70000}, lengths[] = {1, 10, 5000, 100000};
+	int right = 0, all = 0;
+	for (int n = 0; n < 8; n++) {
+		long size = sizes[n], last = size - size % 4096;
+		long offsets[] = {0, 1, size / 2, size - 1, size, size + 1, last};
+		for (int m = 0; m < 7 * 4; m++, all += 2)
+			for (int stored = 0; stored < 2; stored++)
+				right += is_right("corner", size, offsets[m / 4], lengths[m % 4], stored);
+	}
+	printf("corners %d of %d\n", right, all);
+}
+
 static void holes(void)
 {
 	static char page[4096], seen[8192];
@@ -432,6 +468,7 @@ static void holes(void)
 	printf(" %d", punch(ends[1], 0, 9));
 	printf(" %d\n", result(lseek(ends[0], 0, SEEK_DATA)));
 	printf("stored %d\n", result(fsync(folder)));
+	corners();
 }
 
 static void swap(void)

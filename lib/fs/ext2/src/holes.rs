@@ -58,11 +58,11 @@ impl<D: BlockDevice> FileSystem<D> {
             end / block
         };
         let first = offset.div_ceil(block);
-        if first > last {
-            return self.clear(ino, offset, end);
-        }
-        self.clear(ino, offset, first * block)?;
-        self.clear(ino, last * block, end)?;
+        // What is cleared ends where the hole does: zeros up to the end of the last block would
+        // make the file longer.
+        let front = end.min(first * block);
+        self.clear(ino, offset, front)?;
+        self.clear(ino, front.max(last * block), end)?;
         let mut at = first;
         loop {
             at = self.update(|tx| tx.punch_step(ino, at, last))?;

@@ -118,3 +118,57 @@ fn what_is_no_file_or_cannot_be_written_is_not_punched() {
     fs.unmount().unwrap();
     assert_eq!(fs.punch(ino, 0, 5000), Err(Error::ReadOnly));
 }
+
+/// Sizes, places and lengths around the ends of blocks: of each kind a few.
+const SIZES: [u64; 9] = [1, 5, 1023, 1024, 1025, 1500, 5000, 14 * 1024, 20_000];
+
+fn around(size: u64) -> [u64; 9] {
+    let last = size - size % BLOCK;
+    [
+        0,
+        1,
+        BLOCK - 1,
+        BLOCK,
+        size / 2,
+        size - 1,
+        size,
+        size + 1,
+        last,
+    ]
+}
+
+const LENGTHS: [u64; 9] = [1, 10, 500, 1023, 1024, 1025, 5000, 100_000, u64::MAX];
+
+/// Each hole of a few in each file of a few, then the file is made longer over what its last block
+/// has behind the end: all beside a copy in memory, in memory and on the disk.
+#[test]
+fn all_small_holes_agree_with_a_plain_model() {
+    let disk = Disk::new(empty(1024, 8192));
+    let mut fs = mount(&disk);
+    let ino = fs.create(fs.root(), b"f", 0o644).unwrap();
+    for (n, size) in SIZES.into_iter().enumerate() {
+        for offset in around(size) {
+            for (m, length) in LENGTHS.into_iter().enumerate() {
+                let what = format!("{offset}+{length} of {size}");
+                fs.truncate(ino, 0).unwrap();
+                // Not zero anywhere, also where the file ended before.
+                write_all(&mut fs, ino, 0, &vec![b'G'; size as usize + 700]).unwrap();
+                fs.truncate(ino, size).unwrap();
+                if (n + m) % 3 == 0 {
+                    fs.sync().unwrap();
+                }
+                fs.punch(ino, offset, length).unwrap();
+                let mut model = vec![b'G'; size as usize];
+                let end = offset.saturating_add(length).min(size);
+                model[offset.min(end) as usize..end as usize].fill(0);
+                assert_eq!(fs.getattr(ino).unwrap().size, size, "{what}");
+                assert!(read_all(&mut fs, ino).unwrap() == model, "{what}");
+                fs.truncate(ino, size + 900).unwrap();
+                model.resize(size as usize + 900, 0);
+                assert!(read_all(&mut fs, ino).unwrap() == model, "{what}, longer");
+            }
+        }
+        fs.sync().unwrap();
+        assert_clean(&disk.image());
+    }
+}
