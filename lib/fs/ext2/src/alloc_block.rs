@@ -40,6 +40,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
         for n in 0..=layout.groups {
             let index = (first + n) % layout.groups;
             let bit = if n == 0 { bit } else { 0 };
+            if !self.is_trusted(index)? {
+                continue;
+            }
             let group = self.group(index)?;
             if group.free_blocks == 0 {
                 continue;
@@ -111,12 +114,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
     fn take_blocks(&mut self, mut group: Group, bit: u32, count: u32) -> Result<Block> {
         let layout = self.layout();
         let start = layout.group_start(group.index) + bit;
-        if group.places.is_system(start, count, &layout) {
-            return Err(Error::Corrupt(
-                "block bitmap has the file system's tables as free",
-            ));
-        }
         let block = layout.block(start, "block bitmap")?;
+        self.check_run_owned(block, count)?;
         self.set_bits(group.places.block_bitmap, bit, count)?;
         group.free_blocks -= count;
         self.put_group(&group)?;
@@ -138,7 +137,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(())
     }
 
-    /// Frees `count` blocks from `start` on.
+    /// Frees `count` blocks from `start` on. Those of a group that is not trusted are left over.
     ///
     /// # Errors
     /// `Corrupt` if one is outside, free already, or the file system's own; device errors.
@@ -150,7 +149,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
             let first = layout.block(at, "freed block outside the device")?;
             let (index, bit) = layout.group_of(first);
             let here = (end - at).min(layout.group_blocks(index) - bit);
-            self.free_in_group(index, at, bit, here)?;
+            self.check_run_owned(first, here)?;
+            if self.is_trusted(index)? {
+                self.free_in_group(index, at, bit, here)?;
+            }
             at += here;
         }
         Ok(())
@@ -159,11 +161,6 @@ impl<D: BlockDevice> Transaction<'_, D> {
     fn free_in_group(&mut self, index: u32, start: u32, bit: u32, count: u32) -> Result<()> {
         let layout = self.layout();
         let mut group = self.group(index)?;
-        if group.places.is_system(start, count, &layout) {
-            return Err(Error::Corrupt(
-                "a file owns a block of the file system's tables",
-            ));
-        }
         if !bitmap::all_set(self.read(group.places.block_bitmap)?, bit, count) {
             return Err(Error::Corrupt("a block of a file is marked as free"));
         }

@@ -10,6 +10,7 @@ use crate::group::Group;
 use crate::inode::{FileKind, Inode, POINTERS};
 use crate::layout::{ROOT, field};
 use crate::transaction::Transaction;
+use crate::trust::Doubt;
 
 /// How many groups are compared for a new directory of the root.
 const GROUPS_COMPARED: u32 = 128;
@@ -28,14 +29,24 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let groups = self.layout().groups;
         let first = self.first_group(parent, kind)?;
         for n in 0..groups {
-            let group = self.group((first + n) % groups)?;
+            let index = (first + n) % groups;
+            if !self.is_trusted(index)? {
+                continue;
+            }
+            let group = self.group(index)?;
             if group.free_inodes == 0 {
                 continue;
             }
-            if let Some(bit) = self.search_inode(&group)? {
-                let ino = self.take_inode(group, bit, kind)?;
-                return self.start_inode(ino, kind, permissions);
+            let Some(bit) = self.search_inode(&group)? else {
+                continue;
+            };
+            let ino = index * self.layout().inodes_per_group + bit + 1;
+            if self.is_in_use(ino)? {
+                self.distrust(index, Doubt::InodeInUse(ino));
+                continue;
             }
+            self.take_inode(group, bit, kind)?;
+            return self.start_inode(ino, kind, permissions);
         }
         Err(Error::NoInodes)
     }
@@ -49,7 +60,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let groups = self.layout().groups;
         let mut best = (0, home);
         for n in 0..groups.min(GROUPS_COMPARED) {
-            let group = self.group((home + n) % groups)?;
+            let Some(group) = self.sane_group((home + n) % groups)? else {
+                continue;
+            };
             if group.free_inodes > 0 && group.free_blocks > best.0 {
                 best = (group.free_blocks, group.index);
             }
@@ -59,19 +72,17 @@ impl<D: BlockDevice> Transaction<'_, D> {
 
     fn search_inode(&mut self, group: &Group) -> Result<Option<u32>> {
         let layout = self.layout();
-        let base = group.index * layout.inodes_per_group;
-        let from = (layout.first_inode - 1).saturating_sub(base);
+        let from = layout.reserved_inodes(group.index);
         self.first_unused(group.places.inode_bitmap, from, layout.inodes_per_group)
     }
 
-    fn take_inode(&mut self, mut group: Group, bit: u32, kind: FileKind) -> Result<u32> {
+    fn take_inode(&mut self, mut group: Group, bit: u32, kind: FileKind) -> Result<()> {
         let layout = self.layout();
         self.set_bits(group.places.inode_bitmap, bit, 1)?;
         group.free_inodes -= 1;
         group.directories += u32::from(kind == FileKind::Directory);
         self.put_group(&group)?;
-        self.add_to_super(field::FREE_INODES, -1, layout.inodes)?;
-        Ok(group.index * layout.inodes_per_group + bit + 1)
+        self.add_to_super(field::FREE_INODES, -1, layout.inodes)
     }
 
     /// Clears the record of a newly allocated inode, but for what only a new one has. The caller
@@ -109,24 +120,20 @@ impl<D: BlockDevice> Transaction<'_, D> {
         })
     }
 
-    /// Frees an inode that owns no blocks any more and notes the time.
+    /// Frees an inode that owns no blocks any more and notes the time. In a group that is not
+    /// trusted the bitmap has it as used from then on.
     ///
     /// # Errors
-    /// `Corrupt` if it is free already; device errors.
+    /// `Corrupt` if it is free already, or reserved; device errors.
     pub(crate) fn free_inode(&mut self, mut inode: Inode) -> Result<()> {
         let layout = self.layout();
         let (index, bit) = layout.inode_group(inode.ino, "inode number")?;
-        let mut group = self.group(index)?;
-        if !bitmap::is_set(self.read(group.places.inode_bitmap)?, bit) {
-            return Err(Error::Corrupt("an inode in use is marked as free"));
+        if inode.ino < layout.first_inode {
+            return Err(Error::Corrupt("a name leads to a reserved inode"));
         }
-        self.clear_bits(group.places.inode_bitmap, bit, 1)?;
-        self.freed.add(group.places.inode_bitmap.number(), bit, 1);
-        group.free_inodes += 1;
-        let directory = u32::from(inode.kind == FileKind::Directory);
-        group.directories = group.directories.saturating_sub(directory);
-        self.put_group(&group)?;
-        self.add_to_super(field::FREE_INODES, 1, layout.inodes)?;
+        if self.is_trusted(index)? {
+            self.give_back(index, bit, inode.kind)?;
+        }
         self.store.indexes.forget(inode.ino);
         self.store.freed.push(inode.ino);
         inode.links = 0;
@@ -135,5 +142,21 @@ impl<D: BlockDevice> Transaction<'_, D> {
         inode.dtime = u32::try_from(self.now.seconds).unwrap_or(u32::MAX).max(1);
         inode.pointers = [0; POINTERS];
         self.put_inode(&inode)
+    }
+
+    /// Marks an inode as free.
+    fn give_back(&mut self, index: u32, bit: u32, kind: FileKind) -> Result<()> {
+        let layout = self.layout();
+        let mut group = self.group(index)?;
+        if !bitmap::is_set(self.read(group.places.inode_bitmap)?, bit) {
+            return Err(Error::Corrupt("an inode in use is marked as free"));
+        }
+        self.clear_bits(group.places.inode_bitmap, bit, 1)?;
+        self.freed.add(group.places.inode_bitmap.number(), bit, 1);
+        group.free_inodes += 1;
+        let directory = u32::from(kind == FileKind::Directory);
+        group.directories = group.directories.saturating_sub(directory);
+        self.put_group(&group)?;
+        self.add_to_super(field::FREE_INODES, 1, layout.inodes)
     }
 }

@@ -82,7 +82,14 @@ pub(crate) fn clear_run(map: &[u8], bit: u32, most: u32, to: u32) -> u32 {
 
 /// How many of the first `bits` bits are clear.
 pub(crate) fn count_clear(map: &[u8], bits: u32) -> u32 {
-    (0..bits).filter(|bit| !is_set(map, *bit)).count() as u32
+    // 64 at a time: this is done for every group that is used.
+    let whole = bits as usize / 64;
+    let words = map.as_chunks::<8>().0[..whole].iter();
+    let clear: u32 = words
+        .map(|word| u64::from_le_bytes(*word).count_zeros())
+        .sum();
+    let rest = whole as u32 * 64..bits;
+    clear + rest.filter(|bit| !is_set(map, *bit)).count() as u32
 }
 
 /// Sets in `map` what is set in `other`.
@@ -143,6 +150,11 @@ mod tests {
         assert_eq!(first_clear_byte(&map, 0, 32), Some(24));
         assert_eq!(clear_run(&map, 19, 100, 30), 11);
         assert_eq!(count_clear(&map, 25), 6);
+        let long: [u8; 29] = core::array::from_fn(|n| (37 * n) as u8);
+        for bits in 0..=29 * 8 {
+            let clear = (0..bits).filter(|bit| !is_set(&long, *bit)).count();
+            assert_eq!(count_clear(&long, bits), clear as u32);
+        }
         clear(&mut map, 3, 2);
         assert_eq!(first_clear(&map, 0, 32), Some(3));
         assert_eq!(clear_run(&map, 3, 100, 32), 2);

@@ -157,7 +157,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             let run = self.find_run(inode, at, count - done)?;
             let run = match run.start {
                 Some(block) => {
-                    self.check_owned(block)?;
+                    self.check_run_owned(block, run.count)?;
                     Ok(run)
                 }
                 None => self.fill_hole(inode, at, run.count),

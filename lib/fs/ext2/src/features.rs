@@ -3,6 +3,8 @@
 
 /// The file system has a journal.
 pub(crate) const COMPAT_HAS_JOURNAL: u32 = 0x4;
+/// Room is reserved for more group descriptors.
+pub(crate) const COMPAT_RESIZE_INODE: u32 = 0x10;
 /// Directories may have an index.
 pub(crate) const COMPAT_DIR_INDEX: u32 = 0x20;
 /// The journal must be replayed first.

@@ -11,6 +11,7 @@ use crate::layout::{ROOT, STATE_ERROR, STATE_VALID, field};
 use crate::store::{Room, Store};
 use crate::time::Time;
 use crate::transaction::Transaction;
+use crate::trust::Trust;
 
 /// How to mount.
 pub struct Options {
@@ -83,7 +84,8 @@ pub struct FileSystem<D: BlockDevice> {
 impl<D: BlockDevice> FileSystem<D> {
     /// Mounts the file system on `device`. An image that was not unmounted cleanly is mounted too,
     /// see [`was_clean`](Self::was_clean): then free blocks and inodes are counted, and interrupted
-    /// removals and truncations finished. A journal that needs it is replayed, see
+    /// removals and truncations finished. Block groups that contradict themselves are not changed,
+    /// see [`take_distrusted`](Self::take_distrusted). A journal that needs it is replayed, see
     /// [`replayed`](Self::replayed); for a read-only mount in memory only. Nothing else is changed
     /// by mounting.
     ///
@@ -96,6 +98,9 @@ impl<D: BlockDevice> FileSystem<D> {
             is_short: options.memory_is_short,
         };
         let (mut store, replayed) = Store::open(device, room, options.read_only)?;
+        if !store.read_only {
+            store.trust = Trust::new(store.layout.groups)?;
+        }
         store.mount_time = (options.clock)().seconds;
         let mut fs = FileSystem {
             store,

@@ -111,19 +111,27 @@ impl Places {
         }
     }
 
-    /// Whether any of `count` blocks from `start` on, all in this group, belongs to the file
-    /// system itself.
-    pub(crate) fn is_system(&self, start: u32, count: u32, layout: &Layout) -> bool {
-        let group_start = layout.group_start(self.index);
-        let system = [
-            (group_start, self.superblock_copies(layout)),
-            (self.block_bitmap.number(), 1),
-            (self.inode_bitmap.number(), 1),
-            (self.inode_table.number(), layout.table_blocks),
-        ];
-        system
-            .iter()
-            .any(|(first, length)| start < first + length && *first < start + count)
+    /// The bits of the group's bitmap that are of the file system itself: the first, and how many.
+    pub(crate) fn system(&self, layout: &Layout) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let start = layout.group_start(self.index);
+        let head = match self.superblock_copies(layout) {
+            0 => 0,
+            // Room that the descriptors may grow into.
+            copies => (copies + layout.reserved_descriptors).min(layout.group_blocks(self.index)),
+        };
+        [
+            (0, head),
+            (self.block_bitmap.number() - start, 1),
+            (self.inode_bitmap.number() - start, 1),
+            (self.inode_table.number() - start, layout.table_blocks),
+        ]
+        .into_iter()
+    }
+
+    /// Whether any of `count` bits from `bit` on is of the file system itself.
+    fn is_system(&self, bit: u32, count: u32, layout: &Layout) -> bool {
+        self.system(layout)
+            .any(|(first, length)| bit < first + length && first < bit + count)
     }
 }
 
@@ -159,14 +167,28 @@ impl<D: BlockDevice> Transaction<'_, D> {
     }
 
     /// Checks that `block` may belong to a file: that it is no part of the file system's own
-    /// tables.
+    /// tables, nor of the journal.
     pub(crate) fn check_owned(&mut self, block: Block) -> Result<()> {
+        self.check_run_owned(block, 1)
+    }
+
+    /// As [`check_owned`](Self::check_owned), of `count` blocks from `block` on, which exist.
+    pub(crate) fn check_run_owned(&mut self, block: Block, count: u32) -> Result<()> {
         let layout = self.layout();
-        let (index, _) = layout.group_of(block);
-        match self.places(index)?.is_system(block.number(), 1, &layout) {
-            true => Err(Error::Corrupt(
-                "a file owns a block of the file system's tables",
-            )),
+        let (mut index, mut bit) = layout.group_of(block);
+        let mut left = count;
+        while left > 0 {
+            let here = left.min(layout.group_blocks(index) - bit);
+            if self.places(index)?.is_system(bit, here, &layout) {
+                return Err(Error::Corrupt(
+                    "a file owns a block of the file system's tables",
+                ));
+            }
+            left -= here;
+            (index, bit) = (index + 1, 0);
+        }
+        match self.store.is_of_journal(block.number(), count) {
+            true => Err(Error::Corrupt("a file owns a block of the journal")),
             false => Ok(()),
         }
     }

@@ -74,6 +74,8 @@ pub(crate) struct Layout {
     pub(crate) table_blocks: u32,
     /// Blocks of the group descriptor table.
     pub(crate) descriptor_blocks: u32,
+    /// Blocks behind each copy of it into which it may grow.
+    pub(crate) reserved_descriptors: u32,
     /// Whether the format has the fields of revision 1.
     pub(crate) dynamic: bool,
     /// Whether directories carry the kind of each entry.
@@ -124,6 +126,7 @@ impl Layout {
             groups: 0,
             table_blocks: 0,
             descriptor_blocks: 0,
+            reserved_descriptors: reserved_descriptors(sb, compat),
             dynamic,
             file_types: incompat & features::INCOMPAT_FILETYPE != 0,
             state: u16_at(sb, field::STATE),
@@ -268,6 +271,14 @@ impl Layout {
         ))
     }
 
+    /// How many inodes from the first of a group on are reserved.
+    pub(crate) fn reserved_inodes(&self, group: u32) -> u32 {
+        let before = group.saturating_mul(self.inodes_per_group);
+        (self.first_inode - 1)
+            .saturating_sub(before)
+            .min(self.inodes_per_group)
+    }
+
     /// Whether group `group` starts with a copy of superblock and descriptors.
     pub(crate) fn has_superblock(&self, group: u32) -> bool {
         if group == 0 {
@@ -308,6 +319,18 @@ impl Layout {
         let pointers = self.pointers() as u64;
         let reach = 12 + pointers + pointers.pow(2) + pointers.pow(3);
         (reach * self.block_size as u64).min((1 << 41) - (1 << 32))
+    }
+}
+
+/// Blocks that are reserved for more descriptors; a number that makes no sense is none.
+fn reserved_descriptors(sb: &[u8], compat: u32) -> u32 {
+    let blocks: u32 = match compat & features::COMPAT_RESIZE_INODE {
+        0 => 0,
+        _ => u16_at(sb, 206).into(),
+    };
+    match block_size(u32_at(sb, 24)) {
+        Ok(size) if blocks <= size as u32 / 4 => blocks,
+        _ => 0,
     }
 }
 

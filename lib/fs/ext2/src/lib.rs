@@ -13,7 +13,7 @@
 //! | `device`, `error`, `bytes` | the device trait, the errors, little-endian access |
 //! | `layout`, `features`, `group`, `inode`, `dirent`, `hash`, `htree`, `bitmap` | the formats on disk; every number is checked here |
 //! | `cache`, `store`, `absent`, `writeback`, `pending`, `unsettled` | the buffer cache with its budget and the order of its writes |
-//! | `transaction` | the one way to change metadata |
+//! | `transaction`, `trust` | the one way to change metadata; which groups may be changed |
 //! | `dirindex` | names of large directories that have no index on disk, in memory |
 //! | `journal` | ext3's journal: commit, checkpoint, replay |
 //! | `alloc_block`, `alloc_inode`, `blockmap`, `shrink`, `directory`, `hashed`, `entering`, `listing`, `orphan`, `recount`, `xattr` | work inside a transaction |
@@ -30,7 +30,8 @@
 //!
 //! # What a hostile image can do
 //! Make operations on itself fail with [`Error::Corrupt`], which says what was wrong. A change that
-//! meets corruption makes the file system read-only. It cannot cause a panic, an endless
+//! meets corruption makes the file system read-only; a block group that contradicts itself is
+//! neither allocated from nor freed into (see [`Distrusted`]). It cannot cause a panic, an endless
 //! loop, or memory use that grows with a number the image made up.
 //!
 //! Format reference: Dave Poirier, "The Second Extended File System", cited as "ext2 spec".
@@ -77,6 +78,7 @@ mod shrink;
 mod store;
 mod time;
 mod transaction;
+mod trust;
 mod unsettled;
 mod writeback;
 mod xattr;
@@ -93,3 +95,4 @@ pub use fs::{FileSystem, Options, Stat, Statistics};
 pub use inode::FileKind;
 pub use journal::{Commit, Replayed};
 pub use time::Time;
+pub use trust::{Distrusted, Doubt};

@@ -16,7 +16,14 @@ impl<D: BlockDevice> FileSystem<D> {
     /// # Errors
     /// `NotFound`, `NotDirectory`, `NameTooLong`, `Invalid`; `Corrupt`; device errors.
     pub fn lookup(&mut self, dir: u32, name: &[u8]) -> Result<u32> {
-        self.view(|tx| tx.lookup(dir, name)).map(|found| found.ino)
+        self.view(|tx| {
+            let ino = tx.lookup(dir, name)?.ino;
+            // A directory that was removed may have had a parent that is gone, too.
+            if !is_dots(name) {
+                tx.check_named(ino)?;
+            }
+            Ok(ino)
+        })
     }
 
     /// Lists up to `most` entries of directory `dir`, `.` and `..` among them, from `cookie` on: 0
@@ -175,6 +182,7 @@ impl<D: BlockDevice> FileSystem<D> {
                 Ok(inode) => inode,
                 // An entry that names nothing: all there is to do is to remove it.
                 Err(Error::NotFound) => {
+                    tx.check_named(ino)?;
                     tx.remove_of(parent, &found)?;
                     return Ok((ino, false));
                 }

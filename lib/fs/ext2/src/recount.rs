@@ -1,27 +1,39 @@
-//! Counting what is free, after a power cut: the counters are written last, so they may be older
-//! than the bitmaps they sum up.
+//! Counting what is free at mount. The superblock's counters sum up those of the groups, and are
+//! older after a crash. Those of a group sum up its bitmaps; without a journal a power cut may
+//! leave them older, but never smaller: what is allocated is written to the bitmaps before the
+//! counters, what is freed to the counters before the bitmaps. So a smaller count is corrected, and
+//! a larger one is damage (see `trust`).
 
 use crate::bitmap;
 use crate::device::BlockDevice;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::layout::field;
+use crate::group::Group;
+use crate::layout::{STATE_ERROR, field};
 use crate::transaction::Transaction;
 
 impl<D: BlockDevice> FileSystem<D> {
-    /// Sets the counters to what the bitmaps say, if the image was not unmounted cleanly.
+    /// Sets the superblock's counters to the sums of those of the groups, if they are not. Where
+    /// a power cut may have left the groups' counters older than the bitmaps these are corrected
+    /// before.
     ///
     /// # Errors
-    /// `Corrupt` if a descriptor makes no sense; device errors.
+    /// Device errors.
     pub(crate) fn recount(&mut self) -> Result<()> {
-        if self.store.read_only || self.was_clean() {
+        if self.store.read_only {
             return Ok(());
         }
-        let (mut blocks, mut inodes) = (0, 0);
-        for group in 0..self.store.layout.groups {
-            let (free_blocks, free_inodes) = self.update(|tx| tx.recount_group(group))?;
-            blocks += free_blocks;
-            inodes += free_inodes;
+        let has_errors = self.store.layout.state & STATE_ERROR != 0;
+        let lags = !self.was_clean() && !self.has_journal() && !has_errors;
+        let (mut blocks, mut inodes) = (0u32, 0u32);
+        for index in 0..self.store.layout.groups {
+            if lags {
+                self.update(|tx| tx.recount_group(index))?;
+            }
+            if let Some(group) = self.view(|tx| tx.sane_group(index))? {
+                blocks = blocks.saturating_add(group.free_blocks);
+                inodes = inodes.saturating_add(group.free_inodes);
+            }
         }
         self.update(|tx| {
             tx.correct_super(field::FREE_BLOCKS, blocks)?;
@@ -31,20 +43,34 @@ impl<D: BlockDevice> FileSystem<D> {
 }
 
 impl<D: BlockDevice> Transaction<'_, D> {
-    /// Corrects the counters of a group; returns its free blocks and inodes.
-    fn recount_group(&mut self, index: u32) -> Result<(u32, u32)> {
+    /// A group, unless a number in its descriptor makes no sense.
+    pub(crate) fn sane_group(&mut self, index: u32) -> Result<Option<Group>> {
+        match self.group(index) {
+            Err(Error::Corrupt(_)) => Ok(None),
+            group => group.map(Some),
+        }
+    }
+
+    /// Corrects the counters of a group that say more than its bitmaps.
+    fn recount_group(&mut self, index: u32) -> Result<()> {
         let layout = self.layout();
-        let mut group = self.group(index)?;
-        let counted = (group.free_blocks, group.free_inodes);
+        let Some(mut group) = self.sane_group(index)? else {
+            return Ok(());
+        };
         let blocks = layout.group_blocks(index);
-        group.free_blocks = bitmap::count_clear(self.read(group.places.block_bitmap)?, blocks);
+        let blocks = bitmap::count_clear(self.read(group.places.block_bitmap)?, blocks);
         let inodes = layout.inodes_per_group;
-        group.free_inodes = bitmap::count_clear(self.read(group.places.inode_bitmap)?, inodes);
-        let free = (group.free_blocks, group.free_inodes);
-        if free != counted {
+        let inodes = bitmap::count_clear(self.read(group.places.inode_bitmap)?, inodes);
+        if blocks > group.free_blocks || inodes > group.free_inodes {
+            return Ok(());
+        }
+        let directories = group.directories.min(layout.inodes_per_group - inodes);
+        let counted = (blocks, inodes, directories);
+        if counted != (group.free_blocks, group.free_inodes, group.directories) {
+            (group.free_blocks, group.free_inodes, group.directories) = counted;
             self.put_group(&group)?;
         }
-        Ok(free)
+        Ok(())
     }
 
     fn correct_super(&mut self, field: usize, value: u32) -> Result<()> {

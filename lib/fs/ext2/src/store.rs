@@ -13,8 +13,9 @@ use crate::dirnotes::Notes;
 use crate::error::Result;
 use crate::group::GroupPlaces;
 use crate::journal::{Copies, Flight, Journal};
-use crate::layout::{Block, Layout};
+use crate::layout::{Block, Layout, STATE_ERROR};
 use crate::pending::Pending;
+use crate::trust::Trust;
 use crate::unsettled::Unsettled;
 
 /// The largest request to the device, in bytes.
@@ -48,6 +49,10 @@ pub(crate) struct Store<D> {
     pub(crate) overhead: Option<u64>,
     /// Where the tables of some groups lie.
     pub(crate) places: GroupPlaces,
+    /// Which groups may be changed.
+    pub(crate) trust: Trust,
+    /// Blocks of the journal: the first of each run and the one behind it, sorted.
+    pub(crate) journal_blocks: Vec<(u32, u32)>,
     /// What is remembered of directory blocks.
     pub(crate) notes: Notes,
     /// The group in which a file got its first block last, and the place behind what it got.
@@ -60,8 +65,10 @@ pub(crate) struct Store<D> {
     pub(crate) cut: BTreeSet<u32>,
     /// No change is allowed: asked for at mount, or corruption was found.
     pub(crate) read_only: bool,
-    /// Corruption was found by a change.
+    /// Corruption was found by a change, or a group that is not trusted.
     pub(crate) damaged: bool,
+    /// The superblock on disk says so.
+    pub(crate) damage_is_noted: bool,
     /// The state field on disk is as it was at mount: no change is under way there.
     pub(crate) at_rest: bool,
     /// This mount was counted in the superblock.
@@ -105,6 +112,8 @@ impl<D: BlockDevice> Store<D> {
             indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME, is_short),
             overhead: None,
             places: GroupPlaces::default(),
+            trust: Trust::default(),
+            journal_blocks: Vec::new(),
             notes: Notes::default(),
             next_file: None,
             open: BTreeMap::new(),
@@ -112,6 +121,7 @@ impl<D: BlockDevice> Store<D> {
             cut: BTreeSet::new(),
             read_only,
             damaged: false,
+            damage_is_noted: layout.state & STATE_ERROR != 0,
             at_rest: true,
             counted: false,
             mount_time: 0,
@@ -126,6 +136,12 @@ impl<D: BlockDevice> Store<D> {
             missing: None,
             staging: Vec::new(),
         }
+    }
+
+    /// Whether the superblock has to say something else than on disk, where no change is under way:
+    /// that the host is to look at everything.
+    pub(crate) fn has_to_tell(&self) -> bool {
+        !self.at_rest || (self.damaged && !self.damage_is_noted)
     }
 
     /// What was freed by the commit that is being written.

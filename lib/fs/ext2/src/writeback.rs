@@ -7,7 +7,8 @@
 //! 3. indirect blocks and fresh directory blocks;
 //! 4. inodes;
 //! 5. directory entries;
-//! 6. bitmaps in which the freed is free, and counters.
+//! 6. counters;
+//! 7. bitmaps in which the freed is free.
 //!
 //! So whatever is pointed at was written before the pointer, and what is freed was forgotten by
 //! everyone before: a power cut at any point leaves at worst blocks and inodes that nobody owns,
@@ -122,15 +123,19 @@ impl<D: BlockDevice> Store<D> {
                 last.flush = true;
             }
         }
-        let freed = list(self.pending.bitmaps().map(|block| (block, 1)))?;
-        let most = REQUEST_BYTES / self.layout.block_size;
-        for runs in freed.chunks(most) {
-            groups.push(self.group(runs, Freed::Free)?);
-        }
+        // A count is never smaller than what the bitmap has: see `recount`.
         let mut from = 0;
         while let Some((runs, next)) = self.dirty_runs(Kind::Counters, from) {
             groups.push(self.group(&runs, Freed::Free)?);
             from = next;
+        }
+        let freed = list(self.pending.bitmaps().map(|block| (block, 1)))?;
+        if let (Some(last), false) = (groups.last_mut(), freed.is_empty()) {
+            last.flush = true;
+        }
+        let most = REQUEST_BYTES / self.layout.block_size;
+        for runs in freed.chunks(most) {
+            groups.push(self.group(runs, Freed::Free)?);
         }
         Ok(groups)
     }
@@ -166,7 +171,7 @@ impl<D: BlockDevice> Store<D> {
             return self.rest_log(orphans, now);
         }
         self.write_back_to_medium()?;
-        if self.at_rest || orphans {
+        if !self.has_to_tell() || orphans {
             return Ok(());
         }
         let found = self.layout.state;
@@ -182,6 +187,7 @@ impl<D: BlockDevice> Store<D> {
         self.write_kind(Kind::Counters)?;
         self.device.flush()?;
         self.at_rest = true;
+        self.damage_is_noted |= self.damaged;
         Ok(())
     }
 

@@ -34,5 +34,9 @@ mod renaming;
 mod reuse;
 #[path = "suite/sequences.rs"]
 mod sequences;
+#[path = "suite/trust.rs"]
+mod trust;
+#[path = "suite/unjournaled.rs"]
+mod unjournaled;
 #[path = "suite/writing.rs"]
 mod writing;

@@ -37,9 +37,9 @@ impl<D: BlockDevice> Store<D> {
         let result = self.empty(&mut journal, !orphans);
         self.journal = Some(journal);
         result?;
-        match self.at_rest || orphans {
-            true => Ok(()),
-            false => self.note_rest(now),
+        match self.has_to_tell() && !orphans {
+            true => self.note_rest(now),
+            false => Ok(()),
         }
     }
 
@@ -80,6 +80,7 @@ impl<D: BlockDevice> Store<D> {
         })?;
         self.device.flush()?;
         self.at_rest = true;
+        self.damage_is_noted |= self.damaged;
         Ok(())
     }
 }

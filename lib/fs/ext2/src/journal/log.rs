@@ -25,6 +25,8 @@ struct Run {
 pub(crate) struct Log {
     /// In the order of positions; each reaches to the next.
     runs: Vec<Run>,
+    /// How many blocks they have.
+    blocks: u32,
     pub(crate) superblock: Superblock,
 }
 
@@ -32,6 +34,11 @@ impl Log {
     /// Positions that transactions can use.
     pub(crate) fn capacity(&self) -> u32 {
         self.superblock.length() - self.superblock.first()
+    }
+
+    /// Where all blocks of its file lie: the first of each run and the one behind it, sorted.
+    pub(crate) fn spans(&self) -> Vec<(u32, u32)> {
+        spans_of(&self.runs, self.blocks)
     }
 
     /// The block of position `at`, which exists.
@@ -67,7 +74,11 @@ impl<D: BlockDevice> Store<D> {
             .ok_or(Error::Corrupt("journal without blocks"))?;
         self.device.read(self.sector(first.block), &mut raw)?;
         let superblock = Superblock::parse(raw, self.layout.block_size, blocks)?;
-        Ok(Log { runs, superblock })
+        Ok(Log {
+            runs,
+            blocks,
+            superblock,
+        })
     }
 
     /// Writes the journal's superblock with a new start (0: nowhere) and sequence. No flush.
@@ -116,8 +127,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
     }
 }
 
-/// Checks that no block is twice in the runs, which have `blocks` blocks together.
-fn check_apart(runs: &[Run], blocks: u32) -> Result<()> {
+/// Where runs that have `blocks` blocks together lie: the first block of each and the one behind
+/// it, sorted.
+fn spans_of(runs: &[Run], blocks: u32) -> Vec<(u32, u32)> {
     let ends = runs.iter().skip(1).map(|run| run.position);
     let mut spans: Vec<(u32, u32)> = runs
         .iter()
@@ -125,7 +137,15 @@ fn check_apart(runs: &[Run], blocks: u32) -> Result<()> {
         .map(|(run, end)| (run.block, run.block + (end - run.position)))
         .collect();
     spans.sort_unstable();
-    match spans.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+    spans
+}
+
+/// Checks that no block is twice in the runs, which have `blocks` blocks together.
+fn check_apart(runs: &[Run], blocks: u32) -> Result<()> {
+    match spans_of(runs, blocks)
+        .windows(2)
+        .any(|pair| pair[0].1 > pair[1].0)
+    {
         true => Err(Error::Corrupt("block that is twice in the journal")),
         false => Ok(()),
     }

@@ -57,6 +57,7 @@ impl<D: BlockDevice> Store<D> {
             self.empty_log(&mut log, complete)?;
         }
         self.log_error = log.superblock.has_error();
+        self.journal_blocks = log.spans();
         self.journal = Some(Box::new(Journal::new(log)));
         Ok(())
     }

@@ -120,6 +120,15 @@ pub fn optimize(image: &mut Vec<u8>) {
     *image = std::fs::read(&path).unwrap();
 }
 
+/// The image after `e2fsck -fy`.
+pub fn repaired(image: Vec<u8>) -> Vec<u8> {
+    let folder = Folder::new();
+    let path = folder.path("image");
+    std::fs::write(&path, image).unwrap();
+    run(tool("e2fsck").arg("-fy").arg(&path));
+    std::fs::read(path).unwrap()
+}
+
 /// What `debugfs -R COMMAND` prints; with `write` the image is changed.
 pub fn debugfs(image: &mut Vec<u8>, write: bool, command: &str) -> String {
     let folder = Folder::new();

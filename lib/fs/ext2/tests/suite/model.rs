@@ -279,6 +279,7 @@ fn random_work_agrees_with_the_model() {
                     assert_clean(&disk.image());
                 }
             }
+            assert_eq!(fs.take_distrusted(), []);
             fs.unmount().unwrap();
             assert_clean(&disk.image());
             assert_eq!(fs.create(2, b"late", 0o644), Err(Error::ReadOnly));

@@ -90,6 +90,7 @@ pub fn recover(image: Vec<u8>) -> (Model, Vec<u8>) {
     let mut fs = mount(&disk);
     assert!(fs.was_clean() && !fs.is_read_only());
     let found = read_model(&mut fs);
+    assert_eq!(fs.take_distrusted(), []);
     fs.unmount().unwrap();
     drop(fs);
     (found, disk.data.into_inner())
