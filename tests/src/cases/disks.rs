@@ -28,6 +28,8 @@ pub(super) const CASES: &[Case] = &[
     case("disk-stays-clean-when-full", full),
     case("disk-poweroff-leaves-it-clean", poweroff),
     case("disk-read-only", read_only),
+    case("disk-with-bitmaps-that-lie-keeps-its-files", lying_blocks),
+    case("disk-with-an-inode-marked-as-free-keeps-it", lying_inodes),
     case("disk-none", none),
     case("disk-that-is-no-ext2", no_ext2),
     case("disk-of-large-blocks-is-refused-by-name", large_blocks),
@@ -226,6 +228,81 @@ fn read_only(bench: &Bench<'_>) -> Result<()> {
         answer.stdout
     );
     ensure!(host_sum(&disk)? == before, "the image was changed");
+    Ok(())
+}
+
+/// The bitmap has the blocks of a file as free.
+fn lying_blocks(bench: &Bench<'_>) -> Result<()> {
+    let commands = |disk: &Path| {
+        let mut command = Command::new(tool::need("debugfs", "e2fsprogs")?);
+        let blocks = tool::output(command.args(["-R", "blocks /keep"]).arg(disk))?;
+        let blocks: Vec<_> = blocks.split_whitespace().collect();
+        ensure!(blocks.len() > 39, "{} blocks", blocks.len());
+        Ok(blocks
+            .iter()
+            .map(|block| format!("freeb {block}\n"))
+            .collect())
+    };
+    lying(bench, commands, "free blocks")
+}
+
+/// The bitmap has the inode of a file as free.
+fn lying_inodes(bench: &Bench<'_>) -> Result<()> {
+    lying(bench, |_| Ok("freei /d/small\n".into()), "free inodes")
+}
+
+/// Files stay as they are on a disk that `commands` damage, however much is written to it; the log
+/// says what `doubt` is about, and the host can mend the disk.
+fn lying(
+    bench: &Bench<'_>,
+    commands: impl FnOnce(&Path) -> Result<String>,
+    doubt: &str,
+) -> Result<()> {
+    let keep = disk::noise(40_000, 1);
+    let small = disk::noise(3000, 2);
+    let options = ["-b", "1024", "-j", "-J", "size=1"];
+    let image = bench.small_disk("4M", &options, |root| {
+        fs::create_dir(root.join("d"))?;
+        fs::write(root.join("keep"), &keep)?;
+        Ok(fs::write(root.join("d/small"), &small)?)
+    })?;
+    let script = commands(&image)?;
+    disk::change(&image, &script)?;
+    let sums = "sha256sum /keep /d/small";
+    let work = "seq 1 20000 > /new; mkdir /m; for n in 1 2 3 4 5 6; do echo $n > /d/$n; done; sync";
+    let answer = bench.exec(&image, &format!("{sums}; {work}; {sums}"))?;
+    let lines: Vec<&str> = answer.stdout.lines().collect();
+    ensure!(
+        matches!(lines[..], [a, b, c, d] if (a, b) == (c, d)),
+        "{lines:?}"
+    );
+    let said: Vec<&str> = answer
+        .log
+        .lines()
+        .filter(|line| line.contains("group 0 is damaged"))
+        .collect();
+    ensure!(
+        matches!(said[..], [said] if said.contains(doubt)),
+        "{said:?}: {}",
+        answer.log
+    );
+    ensure!(answer.stderr.contains("No space left"), "{}", answer.stderr);
+    let worse = disk::complaints(&image)?.context("the damage is gone")?;
+    ensure!(
+        !worse.contains("claimed") && !worse.contains("deleted/unused"),
+        "{worse}"
+    );
+    let mut check = Command::new(tool::need("e2fsck", "e2fsprogs")?);
+    tool::captured(check.arg("-fy").arg(&image))?;
+    bench.expect_clean(&image)?;
+    ensure!(
+        bench.host_read(&image, "/keep")? == keep,
+        "/keep is another"
+    );
+    ensure!(
+        bench.host_read(&image, "/d/small")? == small,
+        "/d/small is another"
+    );
     Ok(())
 }
 

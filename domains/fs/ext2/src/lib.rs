@@ -52,7 +52,7 @@ use device::Disk;
 use options::Settings;
 use pressure::Pressure;
 use service::Service;
-use volume::Volume;
+use volume::{Volume, tell_distrusted};
 
 /// Most memory for what is on its way to the device and from there, in cells.
 const MOST_CELLS: usize = 64;
@@ -82,7 +82,7 @@ pub fn start(
     let mounted = Disk::new(device, &objects, &events, cells.min(MOST_CELLS))
         .map_err(ext2::Error::from)
         .and_then(|disk| Ok((mount(disk.clone(), &settings)?, disk)));
-    let (mounted, disk) = mounted.map_err(|reason| {
+    let (mut mounted, disk) = mounted.map_err(|reason| {
         log!("cannot mount: {reason}");
         match reason {
             ext2::Error::Device(DeviceError::NoMemory) => RpcError::NoMemory,
@@ -97,6 +97,7 @@ pub fn start(
     if !mounted.was_clean() {
         log!("the disk was not unmounted cleanly; e2fsck on the host would tell more");
     }
+    tell_distrusted(&mut mounted);
     let pressure = Pressure::new(memory);
     let volume = Arc::new(Volume::new(mounted, disk, &settings, pressure));
     let writer = volume.clone();

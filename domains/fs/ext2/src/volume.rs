@@ -114,6 +114,13 @@ impl State {
     }
 }
 
+/// Says in the log of which groups nothing is allocated any more, each once.
+pub fn tell_distrusted(mounted: &mut Mounted) {
+    for group in mounted.take_distrusted() {
+        log!("{group}; `e2fsck -f` on the host can mend it");
+    }
+}
+
 impl Volume {
     /// Puts a mounted file system behind a lock; at most as much content of files is kept as
     /// `settings` say, and less under `pressure`.
@@ -160,7 +167,10 @@ impl Volume {
         let mut state = self.state.lock();
         for _ in 0..LOADS {
             let load = match state.mounted.attempt_cached(&mut operation) {
-                Attempt::Done(result) => return (result, state),
+                Attempt::Done(result) => {
+                    tell_distrusted(&mut state.mounted);
+                    return (result, state);
+                }
                 Attempt::Missing(load) => load,
             };
             drop(state);
@@ -174,7 +184,9 @@ impl Volume {
         }
         // It needs so much that it would begin again and again; or the device fails, of which the
         // operation is to tell itself.
-        (operation(&mut state.mounted), state)
+        let result = operation(&mut state.mounted);
+        tell_distrusted(&mut state.mounted);
+        (result, state)
     }
 
     /// Runs an operation that may change something; `note` then tells the cache of it.
