@@ -12,7 +12,7 @@
 //! | --- | --- |
 //! | `device`, `error`, `bytes` | the device trait, the errors, little-endian access |
 //! | `layout`, `features`, `group`, `inode`, `dirent`, `hash`, `htree`, `bitmap` | the formats on disk; every number is checked here |
-//! | `cache`, `store`, `absent`, `writeback`, `pending`, `unsettled` | the buffer cache with its budget and the order of its writes |
+//! | `cache`, `store`, `absent`, `writeback`, `pending`, `replaced`, `unsettled` | the buffer cache with its budget and the order of its writes |
 //! | `transaction`, `trust` | the one way to change metadata; which groups may be changed |
 //! | `dirindex` | names of large directories that have no index on disk, in memory |
 //! | `journal` | ext3's journal: commit, checkpoint, replay |
@@ -74,6 +74,7 @@ mod orphan;
 mod pending;
 mod recount;
 mod rename;
+mod replaced;
 mod shrink;
 mod store;
 mod time;

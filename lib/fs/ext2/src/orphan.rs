@@ -110,7 +110,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
             return Ok(false);
         }
         let open = self.store.open.contains_key(&ino);
-        if !open && self.shrink(&mut inode, 0)? {
+        // One that is replaced stays whole on the disk until its name leads to the other.
+        let whole = self.replaced.len() > 0 && !self.ends_in_one_step(&inode);
+        if !open && !whole && self.shrink(&mut inode, 0)? {
             self.release_attributes(&mut inode)?;
             self.free_inode(inode)?;
             return Ok(false);

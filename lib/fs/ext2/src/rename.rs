@@ -38,7 +38,14 @@ impl<D: BlockDevice> FileSystem<D> {
         check_names(old_name, new_name)?;
         let orphan = self.update(|tx| tx.rename(old_dir, old_name, new_dir, new_name))?;
         match orphan {
-            Some(ino) => self.reap(ino),
+            Some(ino) => {
+                if !self.has_journal() {
+                    // Its blocks of pointers are its own until its name leads to the other.
+                    self.store.stay();
+                    self.store.write_back()?;
+                }
+                self.reap(ino)
+            }
             None => Ok(()),
         }
     }
@@ -125,7 +132,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
             self.put_inode(&rename.source)?;
         }
         match rename.target {
-            Some(target) => Ok(self.drop_link(target.ino)?.then_some(target.ino)),
+            Some(target) => {
+                self.note_replaced(target.ino)?;
+                Ok(self.drop_link(target.ino)?.then_some(target.ino))
+            }
             None => Ok(None),
         }
     }

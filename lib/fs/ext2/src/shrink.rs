@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::blockmap::DIRECT;
 use crate::bytes::{put_u32, u32_at};
 use crate::cache::Kind;
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, SECTOR_SIZE};
 use crate::error::Result;
 use crate::inode::Inode;
 use crate::layout::Block;
@@ -44,6 +44,12 @@ impl Harvest {
 }
 
 impl<D: BlockDevice> Transaction<'_, D> {
+    /// Whether all blocks of `inode` go in one step, wherever they lie.
+    pub(crate) fn ends_in_one_step(&self, inode: &Inode) -> bool {
+        let sectors = self.layout().block_size / SECTOR_SIZE;
+        inode.sectors as usize / sectors < STEP_RUNS
+    }
+
     /// Frees blocks of `inode` behind the first `keep`. Returns whether all are gone; if not, call
     /// it again in another transaction. The caller stores the inode.
     ///

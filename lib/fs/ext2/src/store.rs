@@ -15,6 +15,7 @@ use crate::group::GroupPlaces;
 use crate::journal::{Copies, Flight, Journal};
 use crate::layout::{Block, Layout, STATE_ERROR};
 use crate::pending::Pending;
+use crate::replaced::Replaced;
 use crate::trust::Trust;
 use crate::unsettled::Unsettled;
 
@@ -41,6 +42,8 @@ pub(crate) struct Store<D> {
     pub(crate) cache: Cache,
     /// Frees that are not complete on disk.
     pub(crate) pending: Pending,
+    /// Inodes that must not end on the disk before their names lead to others.
+    pub(crate) replaced: Replaced,
     /// Inodes that need the next commit for their content to be found.
     pub(crate) unsettled: Unsettled,
     /// Names of large directories.
@@ -108,6 +111,7 @@ impl<D: BlockDevice> Store<D> {
             layout,
             cache: Cache::new(capacity, is_short),
             pending: Pending::default(),
+            replaced: Replaced::default(),
             unsettled: Unsettled::default(),
             indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME, is_short),
             overhead: None,

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::inode::{Difference, FileKind, Inode, RECORD, difference, record_of};
 use crate::layout::{Block, Layout};
 use crate::pending::Frees;
+use crate::replaced::Replaced;
 use crate::store::Store;
 use crate::time::Time;
 
@@ -30,6 +31,8 @@ pub(crate) struct Transaction<'a, D: BlockDevice> {
     pub(crate) now: Time,
     /// Bits that this transaction freed.
     pub(crate) freed: Frees,
+    /// Inodes whose names this transaction gave to others.
+    pub(crate) replaced: Replaced,
     forgotten: Vec<(u32, u32)>,
     /// The directory that was asked for last, as it is.
     pub(crate) last: Option<Inode>,
@@ -52,6 +55,7 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
             store,
             now,
             freed: Frees::default(),
+            replaced: Replaced::default(),
             forgotten: Vec::new(),
             last: None,
         }
@@ -133,6 +137,7 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
             (start..start + count).for_each(|block| store.cache.forget(block));
         }
         store.pending.take(freed, store.layout.block_size);
+        store.replaced.absorb(core::mem::take(&mut self.replaced));
         true
     }
 

@@ -7,8 +7,10 @@
 //! 3. indirect blocks and fresh directory blocks;
 //! 4. inodes;
 //! 5. directory entries;
-//! 6. counters;
-//! 7. bitmaps in which the freed is free.
+//! 6. blocks of inodes once more, if 4. had some of them as they were: those whose name a rename
+//!    gave to another (see `replaced`);
+//! 7. counters;
+//! 8. bitmaps in which the freed is free.
 //!
 //! So whatever is pointed at was written before the pointer, and what is freed was forgotten by
 //! everyone before: a power cut at any point leaves at worst blocks and inodes that nobody owns,
@@ -25,6 +27,7 @@ use crate::cache::Kind;
 use crate::device::{BlockDevice, Group, list, zeroes};
 use crate::error::Result;
 use crate::layout::{STATE_ERROR, STATE_VALID, field};
+use crate::replaced;
 use crate::store::Store;
 
 /// Bitmaps with waiting frees that lead to a write-back.
@@ -45,7 +48,10 @@ impl<D: BlockDevice> Store<D> {
         };
         if self.needs_checkpoint(running) {
             self.checkpoint()?;
-        } else if running > most || self.pending.len() > PENDING_MAX {
+        } else if running > most
+            || self.pending.len() > PENDING_MAX
+            || self.replaced.len() > replaced::MOST
+        {
             self.write_back()?;
         } else if self.cache.dirty_count(Kind::Data) > 2 * share {
             self.write_kind(Kind::Data)?;
@@ -93,6 +99,7 @@ impl<D: BlockDevice> Store<D> {
             .sum::<u64>();
         self.device.write_groups(groups)?;
         self.pending.clear();
+        self.replaced.clear();
         for kind in Kind::METADATA {
             while let Some((start, length)) = self.cache.dirty_run(kind, 0, usize::MAX) {
                 (start..start + length as u32).for_each(|block| self.cache.mark_clean(block));
@@ -122,6 +129,12 @@ impl<D: BlockDevice> Store<D> {
             if let Some(last) = groups.last_mut() {
                 last.flush = true;
             }
+        }
+        let again = list(self.replaced.blocks()?.into_iter().map(|block| (block, 1)))?;
+        if !again.is_empty() {
+            let mut last = self.group(&again, Freed::Free)?;
+            last.flush = true;
+            groups.push(last);
         }
         // A count is never smaller than what the bitmap has: see `recount`.
         let mut from = 0;
@@ -282,6 +295,9 @@ impl<D: BlockDevice> Store<D> {
                 && let Some(mask) = self.pending.mask(number)
             {
                 bitmap::merge(space, mask);
+            }
+            if freed == Freed::StillUsed {
+                self.replaced.restore(number, space);
             }
         }
     }
