@@ -17,6 +17,9 @@ pub struct Observed {
     /// Use this raw disk image (any ext2 file system) instead of the default one
     #[arg(long, value_name = "FILE", conflicts_with = "no_disk")]
     pub disk: Option<PathBuf>,
+    /// Let the system write also to a disk without a journal; otherwise it only reads it
+    #[arg(long)]
+    pub rw: bool,
     /// Boot without a disk
     #[arg(long)]
     pub no_disk: bool,
@@ -71,6 +74,7 @@ impl Observed {
         run::Options {
             exec: Some(line),
             disk: self.disk.clone(),
+            rw: self.rw,
             no_disk: self.no_disk,
             smp: self.processors,
             memory: self.memory.clone(),

@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 use machine::disk;
 use machine::nvme;
 use machine::preflight;
-use machine::qemu::{Ended, Event, Guest, Machine, exec_word};
+use machine::qemu::{Ended, Event, Guest, Machine, WRITES_UNJOURNALED, exec_word};
 use machine::stacks;
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
@@ -55,6 +55,9 @@ pub struct Options {
     /// Do not let the system write to the disk
     #[arg(long)]
     pub read_only: bool,
+    /// Let the system write also to disks without a journal; otherwise it only reads them
+    #[arg(long)]
+    pub rw: bool,
     /// Number of processors, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub smp: u32,
@@ -128,6 +131,9 @@ pub(crate) fn run_with(
         (options.gdb, options.kvm, options.read_only);
     if options.read_only {
         machine.words.push("ro".into());
+    }
+    if !options.rw {
+        machine.words.retain(|word| word != WRITES_UNJOURNALED);
     }
     if options.kvm && !has_virtualisation(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
     {
@@ -241,6 +247,17 @@ fn claim_disks(options: &Options) -> Result<Vec<File>> {
     let first = options.disk.as_ref().or(options.nvme.as_ref());
     if let (Some(file), Some(disk)) = (first, claimed.first()) {
         preflight::expect_mountable(file, disk, options.read_only)?;
+    }
+    let named = options.disk.iter().chain(&options.nvme);
+    for file in named.chain(&options.disk2) {
+        // Of a disk that is no file system somebody else will tell.
+        let only_reads = !options.rw && !options.read_only;
+        if only_reads && matches!(disk::has_journal(file), Ok(false)) {
+            eprintln!(
+                "note: {0} has no journal and is only read; `tune2fs -j {0}` adds one, `--rw` writes to it without",
+                file.display()
+            );
+        }
     }
     Ok(claimed)
 }

@@ -17,6 +17,8 @@ use manifest::{Disk, DomainIndex, Grant};
 
 /// What a domain is told that is to read only.
 const READ_ONLY: &str = "ro";
+/// What it is told where it may write without a journal: said on the command line, for all disks.
+const UNJOURNALED: &str = "rw";
 
 /// The disks, as the domain `holder` has them.
 pub struct DiskList {
@@ -142,6 +144,7 @@ impl System {
     pub fn passed<'a>(&'a self, index: DomainIndex, word: &'a str) -> Option<&'a str> {
         match &self.manifest[index].disk {
             None => self.words.passed(word),
+            Some(_) if word == UNJOURNALED => self.words.passed(word),
             Some(disk) => {
                 let is_read_only = self.read_only_disks.lock().contains(disk);
                 (word == READ_ONLY && is_read_only).then_some(word)

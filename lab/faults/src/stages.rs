@@ -69,7 +69,7 @@ pub fn stage(target: &str) -> Result<Stage, String> {
     })
 }
 
-const EXT2_OPTIONS: &str = "cache=256K buffers=1M";
+const EXT2_OPTIONS: &str = "cache=256K buffers=1M rw";
 const EXT2_SHADOW: Option<&str> = Some("log=1M");
 /// The shadow that dies itself. Its clients' larger files are in pages.
 const SHADOW: &str = "vfs-shadow";

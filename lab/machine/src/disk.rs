@@ -59,8 +59,8 @@ pub fn default(project: &Project) -> Result<PathBuf> {
         if let Err(error) = add_journal(&disk) {
             // An image that was made before they had one, and is full: no reason not to boot.
             eprintln!(
-                "warning: {error:#}\n{} goes on without: after a power cut blocks may be lost until `e2fsck -p`. \
-                 Make room on it, or remove it to have a new one made",
+                "warning: {error:#}\n{} has no journal, and is only read without `--rw`. Make room on it, or remove it \
+                 to have a new one made",
                 disk.display()
             );
         }

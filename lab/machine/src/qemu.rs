@@ -80,13 +80,18 @@ pub struct Machine {
     pub mappings: Option<PathBuf>,
 }
 
+/// The word of the command line with which disks are written to that have no journal. A test makes
+/// its disks itself and can spare them; a person's disk is only read, unless its owner says so.
+pub const WRITES_UNJOURNALED: &str = "rw";
+
 impl Machine {
-    /// A machine with the defaults that boots `kernel`, with its log and errors in `folder`.
+    /// A machine with the defaults that boots `kernel`, with its log and errors in `folder`. It
+    /// writes to disks without a journal, too: see [`WRITES_UNJOURNALED`].
     pub fn new(kernel: &Path, folder: &Path) -> Self {
         Machine {
             kernel: kernel.to_path_buf(),
             archive: None,
-            words: vec!["debug-exit".into(), "log=com2".into()],
+            words: words(&["debug-exit", "log=com2", WRITES_UNJOURNALED]),
             disk: None,
             served: None,
             serves_nvme: false,

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use machine::disk;
-use machine::qemu::{Ended, Machine};
+use machine::qemu::{Ended, Machine, WRITES_UNJOURNALED};
 use trefoil_gate::tool;
 
 use super::{Case, case};
@@ -28,6 +28,7 @@ pub(super) const CASES: &[Case] = &[
     case("disk-stays-clean-when-full", full),
     case("disk-poweroff-leaves-it-clean", poweroff),
     case("disk-read-only", read_only),
+    case("disk-without-a-journal-is-only-read", no_journal),
     case("disk-with-bitmaps-that-lie-keeps-its-files", lying_blocks),
     case("disk-with-an-inode-marked-as-free-keeps-it", lying_inodes),
     case("disk-none", none),
@@ -229,6 +230,28 @@ fn read_only(bench: &Bench<'_>) -> Result<()> {
     );
     ensure!(host_sum(&disk)? == before, "the image was changed");
     Ok(())
+}
+
+/// Unless somebody says that it may be written to. Nothing of it is changed.
+fn no_journal(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let before = host_sum(&disk)?;
+    let line = "wc -l < /text/a.txt; echo x > /new; echo $?; rm /text/b.txt; echo $?; sync";
+    let mut machine = bench.machine_with(&disk);
+    machine.words.retain(|word| word != WRITES_UNJOURNALED);
+    let answer = bench.exec_on(machine, line)?.complains("read-only")?;
+    let lines: Vec<&str> = answer.stdout.lines().collect();
+    ensure!(
+        matches!(lines[..], ["5000", write, remove] if write != "0" && remove != "0"),
+        "{:?}",
+        answer.stdout
+    );
+    ensure!(answer.log.contains("no journal: mounted read-only"));
+    ensure!(host_sum(&disk)? == before, "the image was changed");
+    let answer = bench.exec(&disk, line)?.status(0)?;
+    ensure!(answer.stdout == "5000\n0\n0\n", "{:?}", answer.stdout);
+    ensure!(answer.log.contains("no journal: after a power cut"));
+    bench.expect_clean(&disk)
 }
 
 /// The bitmap has the blocks of a file as free.

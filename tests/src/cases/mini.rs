@@ -36,7 +36,7 @@ const LINES: &[&str] = &[
 /// Runs a line by the tool.
 pub(super) fn run(bench: &Bench<'_>, line: &str, more: &[&str]) -> Result<Output> {
     let mut command = bench.tool("run")?;
-    command.args(["--mini", "--exec", line]).args(more);
+    command.args(["--mini", "--rw", "--exec", line]).args(more);
     command.output().context("the tool cannot be started")
 }
 

@@ -19,7 +19,7 @@ pub(super) const CASES: &[Case] = &[
 
 /// `cargo xtask profile` with these words.
 fn profile(bench: &Bench<'_>, words: &[&str]) -> Result<Output> {
-    Ok(bench.tool("profile")?.args(words).output()?)
+    Ok(bench.tool("profile")?.arg("--rw").args(words).output()?)
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -25,7 +25,7 @@ pub(super) const CASES: &[Case] = &[
 
 /// `cargo xtask trace` with these words.
 fn trace(bench: &Bench<'_>, words: &[&str]) -> Result<Output> {
-    Ok(bench.tool("trace")?.args(words).output()?)
+    Ok(bench.tool("trace")?.arg("--rw").args(words).output()?)
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -109,10 +109,20 @@ pub fn start(
     Handle::<dyn FileSystem>::new(Service::new(volume))
 }
 
-/// Mounts; read-only also if the device cannot be written or the image allows no more.
+/// Mounts; read-only also if the device cannot be written or the image allows no more, and where
+/// there is no journal, unless the options say otherwise.
 fn mount(disk: Disk, settings: &Settings<'_>) -> Result<ext2::FileSystem<Disk>, ext2::Error> {
-    let read_only = settings.read_only || disk.read_only();
+    let mut read_only = settings.read_only || disk.read_only();
     let buffers = settings.buffer_bytes;
+    if !read_only && !ext2::has_journal(&disk)? {
+        read_only = !settings.writes_unjournaled;
+        match read_only {
+            true => log!(
+                "no journal: mounted read-only; `tune2fs -j` on the host adds one, the word `rw` has it written to without"
+            ),
+            false => log!("no journal: after a power cut `e2fsck` on the host may have to ask"),
+        }
+    }
     match ext2::FileSystem::mount(disk.clone(), mount_options(read_only, buffers)) {
         Err(error @ ext2::Error::OnlyReadable(_)) if !read_only => {
             log!("{error}; mounted read-only");

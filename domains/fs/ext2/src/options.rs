@@ -11,6 +11,8 @@ const DEFAULT_BUFFERS: usize = 8 << 20;
 pub struct Settings<'a> {
     /// Mount read-only.
     pub read_only: bool,
+    /// Write also to a disk without a journal.
+    pub writes_unjournaled: bool,
     /// Budget of the page cache.
     pub cache_bytes: usize,
     /// Budget of the library's blocks: metadata, and content that is not on the disk yet.
@@ -34,6 +36,7 @@ impl<'a> Settings<'a> {
     pub fn parse(text: &'a [u8]) -> Self {
         let mut settings = Settings {
             read_only: false,
+            writes_unjournaled: false,
             cache_bytes: DEFAULT_CACHE,
             buffer_bytes: DEFAULT_BUFFERS,
             tells_held: false,
@@ -50,6 +53,7 @@ impl<'a> Settings<'a> {
                 (_, Some(Amount::Bytes(said)), _) => settings.buffer_bytes = said,
                 (_, _, Some(Amount::Bytes(said))) => free = Some(said),
                 _ if word == b"ro" => settings.read_only = true,
+                _ if word == b"rw" => settings.writes_unjournaled = true,
                 _ if word == b"held" => settings.tells_held = true,
                 _ => settings.unknown.push(word),
             }
@@ -83,6 +87,7 @@ mod tests {
     fn reads_all_words() {
         let settings = Settings::parse(b" ro  cache=2M\nbuffers=12345");
         assert!(settings.read_only && settings.unknown.is_empty());
+        assert!(!settings.writes_unjournaled && Settings::parse(b"rw").writes_unjournaled);
         assert_eq!(settings.cache_bytes, 2 << 20);
         assert_eq!(settings.buffer_bytes, 12345);
         assert_eq!(Settings::parse(b"").cache_bytes, DEFAULT_CACHE);
@@ -99,7 +104,7 @@ mod tests {
 
     #[test]
     fn reports_what_means_nothing() {
-        let text = b"rw cache= cache=M cache=-1 cache=99999999999999999999 cache=99999999999999999K buffers=5% cache=%";
+        let text = b"wr cache= cache=M cache=-1 cache=99999999999999999999 cache=99999999999999999K buffers=5% cache=%";
         let settings = Settings::parse(text);
         assert_eq!(settings.unknown.len(), 8);
         assert!(!settings.read_only);

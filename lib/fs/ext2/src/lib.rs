@@ -94,6 +94,6 @@ pub use features::{FeatureClass, FeatureSet};
 pub use file::Place;
 pub use fs::{FileSystem, Options, Stat, Statistics};
 pub use inode::FileKind;
-pub use journal::{Commit, Replayed};
+pub use journal::{Commit, Replayed, has_journal};
 pub use time::Time;
 pub use trust::{Distrusted, Doubt};

@@ -54,6 +54,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 pub use flight::Commit;
 pub(crate) use flight::Flight;
 pub(crate) use log::Log;
+pub use open::has_journal;
 pub(crate) use recovery::LogCopy;
 pub use recovery::Replayed;
 

@@ -139,6 +139,14 @@ impl<D: BlockDevice> Store<D> {
     }
 }
 
+/// Whether the file system on `device` has a journal, which a writable mount would use.
+///
+/// # Errors
+/// As [`FileSystem::mount`](crate::FileSystem::mount), of what the superblock says.
+pub fn has_journal<D: BlockDevice>(device: &D) -> Result<bool> {
+    Ok(read_layout(device, true)?.journal)
+}
+
 fn read_layout<D: BlockDevice>(device: &D, read_only: bool) -> Result<Layout> {
     let sb = read_super(device)?;
     Layout::parse(&sb, device.sectors(), read_only)
