@@ -4,6 +4,7 @@
 //! - [`entries`]: directory entries packed into a buffer, as `FileSystem::read_directory` gives
 //!   them;
 //! - [`claims`]: which pages of a file are being loaded, and which somebody changes alone;
+//! - [`fence`]: services that follow each other in front of one file system;
 //! - [`files`]: a tree of files that never change, made from a list of paths.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -13,5 +14,6 @@ extern crate alloc;
 
 pub mod claims;
 pub mod entries;
+pub mod fence;
 pub mod files;
 pub mod walk;
