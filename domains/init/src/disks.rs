@@ -8,10 +8,8 @@ use crate::steward;
 use crate::system::System;
 use alloc::string::String;
 use alloc::sync::Arc;
-use domain_rt::log;
 use interfaces::{
-    Block, DiskError, DiskInfo, Disks, FileSystem, Geometry, Handle, Office, Respawn, RpcError,
-    RpcResult, Text,
+    Block, DiskError, DiskInfo, Disks, Geometry, Handle, Office, Respawn, RpcError, RpcResult, Text,
 };
 use manifest::{Disk, DomainIndex, Grant};
 
@@ -100,14 +98,8 @@ impl System {
     ///
     /// `Interrupted` if the caller is ended while he waits for a start to end.
     fn stop_disk(self: &Arc<Self>, disk: &Disk) -> RpcResult<()> {
-        for offer in self.services[disk.files].offers()? {
-            // Nothing to be done but once more, if a former personality has left it running.
-            if let Ok(files) = offer.downcast::<dyn FileSystem>()
-                && let Err(error) = files.sync()
-            {
-                log!("{}: not everything is on the disk: {error:?}", disk.name);
-            }
-        }
+        // Nothing to be done but once more, if a former personality has left it running.
+        self.services[disk.files].sync(&disk.name)?;
         let of_disk = |&index: &DomainIndex| self.manifest[index].disk.as_ref() == Some(&disk.name);
         for index in self.order.iter().rev().copied().filter(of_disk) {
             let service = &self.services[index];

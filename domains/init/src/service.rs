@@ -15,9 +15,10 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
-use domain_rt::time;
+use domain_rt::{log, time};
 use interfaces::{
-    AnyHandle, CrashReason, Domain, DomainState, Gate, Handle, RpcError, RpcResult, Text,
+    AnyHandle, CrashReason, Domain, DomainState, FileSystem, FsVolume, Gate, Handle, RpcError,
+    RpcResult, Text,
 };
 use manifest::{DomainIndex, Limits};
 use restart::{Budget, Rest};
@@ -181,6 +182,27 @@ impl Service {
             .iter()
             .flat_map(|running| running.offers.iter().flatten());
         Ok(offers.filter_map(|offer| offer.duplicate().ok()).collect())
+    }
+
+    /// If it is a file system, has it bring everything to the disk; the log says under `name` what
+    /// does not get there.
+    ///
+    /// # Errors
+    /// As [`offers`](Self::offers).
+    pub fn sync(&self, name: &str) -> RpcResult<()> {
+        for offer in self.offers()? {
+            let synced = match offer.downcast::<dyn FileSystem>() {
+                Ok(files) => files.sync(),
+                Err(other) => match other.downcast::<dyn FsVolume>() {
+                    Ok(volume) => volume.sync(),
+                    Err(_) => continue,
+                },
+            };
+            if let Err(error) = synced {
+                log!("{name}: not everything is on the disk: {error:?}");
+            }
+        }
+        Ok(())
     }
 }
 

@@ -15,8 +15,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::{log, time};
 use interfaces::{
-    Console, Errno, ExitStatus, FileSystem, FsError, Handle, LoadError, Personality, RVec,
-    RpcError, RpcResult, StartError,
+    Console, Errno, ExitStatus, FsError, Handle, LoadError, Personality, RVec, RpcError, RpcResult,
+    StartError,
 };
 use manifest::DomainIndex;
 
@@ -246,13 +246,8 @@ fn console(system: &System, errors: bool) -> Option<Handle<dyn Console>> {
 fn shut_down(system: &System, status: u8) {
     for &index in system.order.iter().rev() {
         let name = &system.manifest[index].name;
-        for offer in system.services[index].offers().unwrap_or_default() {
-            if let Ok(files) = offer.downcast::<dyn FileSystem>()
-                && let Err(error) = files.sync()
-            {
-                log!("{name}: not everything is on the disk: {error:?}");
-            }
-        }
+        // Nobody waits for what is being started just now.
+        let _ = system.services[index].sync(name);
     }
     if let Err(error) = off(system, status) {
         log!("the machine cannot be switched off: {error}");

@@ -80,7 +80,7 @@ fn system_error(errno: &Errno, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 fn fs_error(error: &FsError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(match error {
-        FsError::Rpc(RpcError::DomainCrashed) | FsError::Restarted => RESTARTED,
+        FsError::Rpc(RpcError::DomainCrashed) | FsError::Restarted | FsError::Fenced => RESTARTED,
         FsError::Rpc(error) => rpc_error_text(error),
         FsError::NotFound => "No such file or directory",
         FsError::Exists => "File exists",

@@ -29,12 +29,12 @@ pub(super) const CASES: &[Case] = &[
 
 /// A machine whose file system has deadly names (`domains/testing/deadly-names`).
 /// `often` may crash any number of times.
-fn machine(bench: &Bench<'_>, disk: &Path, often: &[&str]) -> Result<Machine> {
+pub(super) fn machine(bench: &Bench<'_>, disk: &Path, often: &[&str]) -> Result<Machine> {
     let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     let direct = "fs = \"ext2.respawn\"";
     ensure!(usual.contains(direct), "another shadow in the manifest");
     let deadly = "[domain.deadly-names]\n\
-         grants = { fs = \"ext2\", monitor = \"kernel.monitor\", control = \"kernel.control\" }\n\n\
+         grants = { volume = \"ext2\", monitor = \"kernel.monitor\", control = \"kernel.control\" }\n\n\
          [domain.vfs]\noptions = \"small=4000 pages=4M\"\n";
     let text = usual.replace(direct, "fs = \"deadly-names.respawn\"");
     let text = text.replacen("[domain.vfs]\n", deadly, 1);

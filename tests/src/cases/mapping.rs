@@ -366,15 +366,15 @@ fn ahead(bench: &Bench<'_>) -> Result<()> {
 }
 
 /// A disk that is served from here, with a large file, and where pages of that are on it.
-struct Kept {
-    content: Vec<u8>,
-    server: Server,
-    disk: PathBuf,
+pub(super) struct Kept {
+    pub(super) content: Vec<u8>,
+    pub(super) server: Server,
+    pub(super) disk: PathBuf,
 }
 
 impl Kept {
     /// It keeps reads of the first block of `pages` back.
-    fn new(bench: &Bench<'_>, name: &str, pages: &[u64]) -> Result<Self> {
+    pub(super) fn new(bench: &Bench<'_>, name: &str, pages: &[u64]) -> Result<Self> {
         let content = disk::noise(2 << 20, 32);
         let disk = bench.small_disk("12M", &["-b", "4096"], |root| {
             Ok(fs::write(root.join("big"), &content)?)
@@ -405,7 +405,7 @@ impl Kept {
     }
 
     /// Waits until it keeps so many reads back.
-    fn wait_for(&self, reads: usize, deadline: Instant) -> Result<()> {
+    pub(super) fn wait_for(&self, reads: usize, deadline: Instant) -> Result<()> {
         while self.server.kept_back() != reads {
             let seen = self.server.kept_back();
             ensure!(Instant::now() < deadline, "{seen} reads are under way");
@@ -416,7 +416,7 @@ impl Kept {
 }
 
 /// What a machine prints until it has printed `text`, or to its end.
-fn said_until(guest: &mut Guest, text: &str, deadline: Instant) -> Result<String> {
+pub(super) fn said_until(guest: &mut Guest, text: &str, deadline: Instant) -> Result<String> {
     let mut said = String::new();
     while text.is_empty() || !said.contains(text) {
         match guest.receive(deadline) {

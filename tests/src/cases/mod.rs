@@ -15,6 +15,7 @@ mod disks;
 mod example;
 mod exec;
 mod faults;
+mod fence;
 mod first;
 mod fuzz;
 mod gdb;
@@ -72,6 +73,7 @@ pub fn all() -> Vec<Case> {
         init::CASES,
         power::CASES,
         shadows::CASES,
+        fence::CASES,
         update::CASES,
         disks::CASES,
         hog::CASES,

@@ -31,7 +31,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// A machine with `disk` where all writes go into pages, of which 2 MiB are kept.
-fn machine(bench: &Bench<'_>, disk: &Path) -> Result<Machine> {
+pub(super) fn machine(bench: &Bench<'_>, disk: &Path) -> Result<Machine> {
     let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     let shadow = "[domain.vfs]\n";
     ensure!(usual.contains(shadow), "no shadow in the manifest");

@@ -14,10 +14,12 @@ use alloc::sync::Arc;
 
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::thread;
-use ext2::{Error, Place};
+use ext2::Place;
 use pagecache::{Ahead, Found, Inserted, Miss, PAGE, PageCache};
+use vfs::fence::Service;
 
 use crate::device::Disk;
+use crate::errors::Error;
 use crate::page::Page;
 use crate::pressure::Pressure;
 use crate::volume::{Mounted, Volume};
@@ -169,7 +171,7 @@ impl Content {
                     }
                 }
                 Some(_) if attempts < ATTEMPTS => attempts += 1,
-                _ => return Ok(done + volume.view(|fs| fs.read(ino, at, rest))?),
+                _ => return Ok(done + volume.view(Service::OWN, |fs| fs.read(ino, at, rest))?),
             }
         }
         Ok(done)
@@ -201,7 +203,7 @@ impl Content {
             content: self,
             miss: Some(miss),
         };
-        let (size, place) = volume.view(|fs| fs.locate(ino, offset, wanted))?;
+        let (size, place) = volume.view(Service::OWN, |fs| fs.locate(ino, offset, wanted))?;
         let left = size.saturating_sub(offset);
         let wanted = left.next_multiple_of(PAGE as u64).min(wanted as u64) as usize;
         let (sector, bytes) = match place {
@@ -315,6 +317,8 @@ impl Content {
 
 /// Has the library read, as much as there is.
 fn read_through(volume: &Volume, ino: u32, offset: u64, mut buffer: Page) -> Result<Page, Error> {
-    volume.view(|fs: &mut Mounted| fs.read(ino, offset, &mut buffer))?;
+    volume.view(Service::OWN, |fs: &mut Mounted| {
+        fs.read(ino, offset, &mut buffer)
+    })?;
     Ok(buffer)
 }

@@ -148,6 +148,15 @@ impl Disk {
         self.limits.read_only
     }
 
+    /// Waits until nothing is under way that nobody waits for; see
+    /// [`Line::await_abandoned`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn await_abandoned(&self, deadline: u64) -> Result<bool, DeviceError> {
+        self.line.await_abandoned(deadline)
+    }
+
     /// Content that was given a place is on its way there, until the answer is dropped.
     pub fn begin_content(&self) -> Arriving<'_> {
         self.arrivals.begin()

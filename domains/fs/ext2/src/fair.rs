@@ -45,6 +45,8 @@ pub struct FairMutex<T> {
     /// Who has turn `n` waits at seat `n % SEATS`.
     came: [Condvar; SEATS],
     data: Mutex<T>,
+    /// Somebody who had no turn has given the data back. Notified with the turns locked.
+    left: Condvar,
     /// How long the lock is held.
     pub meter: Meter,
 }
@@ -56,14 +58,44 @@ impl<T> FairMutex<T> {
             turns: Mutex::new(Turns::default()),
             came: [const { Condvar::new() }; SEATS],
             data: Mutex::new(data),
+            left: Condvar::new(),
             meter,
         }
     }
 
     /// Waits for the lock.
     pub fn lock(&self) -> FairGuard<'_, T> {
-        let has_turn = self.wait_for_turn();
+        let has_turn = self.wait_for_turn(None) == Wait::Woken;
         let data = self.data.lock();
+        self.guard(has_turn, data)
+    }
+
+    /// Waits for the lock, until `deadline` at most.
+    ///
+    /// # Errors
+    /// How the wait ended otherwise.
+    pub fn lock_until(&self, deadline: u64) -> Result<FairGuard<'_, T>, Wait> {
+        match self.wait_for_turn(Some(deadline)) {
+            Wait::Woken => {}
+            other => return Err(other),
+        }
+        // Nobody else has a turn now, but who has given his up may have the data.
+        let mut turns = self.turns.lock();
+        loop {
+            if let Some(data) = self.data.try_lock() {
+                drop(turns);
+                return Ok(self.guard(true, data));
+            }
+            let wait;
+            (turns, wait) = self.left.wait_until(turns, deadline);
+            if wait != Wait::Woken {
+                self.end_turn(turns);
+                return Err(wait);
+            }
+        }
+    }
+
+    fn guard<'a>(&'a self, has_turn: bool, data: MutexGuard<'a, T>) -> FairGuard<'a, T> {
         self.meter.begin();
         FairGuard {
             lock: self,
@@ -72,20 +104,34 @@ impl<T> FairMutex<T> {
         }
     }
 
-    /// Whether the turn came; it was given up if not.
-    fn wait_for_turn(&self) -> bool {
+    /// `Woken`: the turn has come. It was given up if not.
+    fn wait_for_turn(&self, deadline: Option<u64>) -> Wait {
         let mut turns = self.turns.lock();
         let own = turns.next;
         turns.next += 1;
         while turns.present != own {
             let wait;
-            (turns, wait) = seat(&self.came, own).wait(turns);
-            if wait == Wait::Interrupted && turns.present != own {
+            let seat = seat(&self.came, own);
+            (turns, wait) = match deadline {
+                None => seat.wait(turns),
+                Some(deadline) => seat.wait_until(turns, deadline),
+            };
+            if wait != Wait::Woken && turns.present != own {
                 turns.given_up.insert(own);
-                return false;
+                return wait;
             }
         }
-        true
+        Wait::Woken
+    }
+
+    /// It is the next one's turn.
+    fn end_turn(&self, mut turns: MutexGuard<'_, Turns>) {
+        turns.go_on();
+        let next = (turns.present != turns.next).then_some(turns.present);
+        drop(turns);
+        if let Some(next) = next {
+            seat(&self.came, next).notify_all();
+        }
     }
 }
 
@@ -115,15 +161,10 @@ impl<T> Drop for FairGuard<'_, T> {
         lock.meter.end();
         // First the data, so that whose turn comes finds it free.
         drop(self.data.take());
-        if !self.has_turn {
-            return;
-        }
-        let mut turns = lock.turns.lock();
-        turns.go_on();
-        let next = (turns.present != turns.next).then_some(turns.present);
-        drop(turns);
-        if let Some(next) = next {
-            seat(&lock.came, next).notify_all();
+        let turns = lock.turns.lock();
+        match self.has_turn {
+            true => lock.end_turn(turns),
+            false => lock.left.notify_all(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The ext2 file system as a domain: the [`FileSystem`](interfaces::FileSystem) interface over
-//! `lib/fs/ext2`.
+//! The ext2 file system as a domain: the [`FsVolume`](interfaces::FsVolume) and
+//! [`FileSystem`](interfaces::FileSystem) interfaces over `lib/fs/ext2`.
 //!
 //! - [`device`]: the block device as the library wants it;
 //! - [`errors`]: what its errors mean;
@@ -13,6 +13,7 @@
 //! - [`pressure`]: memory that others need, and the thread that gives some back;
 //! - [`fair`]: the lock;
 //! - [`service`]: the interface;
+//! - [`begin`]: how a service in front of it begins, and the one before ends;
 //! - [`options`]: the options text.
 //!
 //! One lock guards the metadata of the whole file system. It is given in the order in which it is
@@ -26,6 +27,7 @@
 
 extern crate alloc;
 
+mod begin;
 mod content;
 mod device;
 mod errors;
@@ -45,13 +47,13 @@ use alloc::sync::Arc;
 use domain_rt::{log, memory, thread, time};
 use ext2::DeviceError;
 use interfaces::{
-    Block, Events, FileSystem, Handle, MemoryObjects, MemoryWatch, RVec, RpcError, RpcResult,
+    Block, Events, FsVolume, Handle, MemoryObjects, MemoryWatch, RVec, RpcError, RpcResult,
 };
 
+use begin::Entrance;
 use device::Disk;
 use options::Settings;
 use pressure::Pressure;
-use service::Service;
 use volume::{Volume, tell_distrusted};
 
 /// Most memory for what is on its way to the device and from there, in cells.
@@ -69,7 +71,7 @@ pub fn start(
     events: Handle<dyn Events>,
     memory: Option<Handle<dyn MemoryWatch>>,
     options: RVec<u8>,
-) -> RpcResult<Handle<dyn FileSystem>> {
+) -> RpcResult<Handle<dyn FsVolume>> {
     memory::reserve(256)?;
     let settings = Settings::parse(&options);
     for word in &settings.unknown {
@@ -106,7 +108,7 @@ pub fn start(
     thread::spawn("read-ahead", move || reader.read_ahead_for_ever())?;
     let giver = volume.clone();
     thread::spawn("give-back", move || giver.give_back_for_ever())?;
-    Handle::<dyn FileSystem>::new(Service::new(volume))
+    Handle::<dyn FsVolume>::new(Entrance(volume))
 }
 
 /// Mounts; read-only also if the device cannot be written or the image allows no more, and where

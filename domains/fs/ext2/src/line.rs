@@ -194,6 +194,15 @@ impl Line {
 
     /// The lock, when there is a queue and nothing under way that nobody waits for.
     fn ready(&self) -> Result<Guard<'_>, DeviceError> {
+        loop {
+            if let Some(ready) = self.ready_until(None)? {
+                return Ok(ready);
+            }
+        }
+    }
+
+    /// As [`ready`](Self::ready); `None`: not until `deadline`.
+    fn ready_until(&self, deadline: Option<u64>) -> Result<Option<Guard<'_>>, DeviceError> {
         let mut state = self.state.lock();
         loop {
             if let Some(error) = state.lost {
@@ -201,11 +210,26 @@ impl Line {
             }
             if !state.tickets.is_open() && !state.is_opening {
                 state = self.open(state)?;
-            } else if state.is_opening || state.tickets.is_haunted() {
-                state = self.progress(state)?;
+            } else if !state.is_opening && !state.tickets.is_haunted() {
+                return Ok(Some(state));
+            } else if deadline.is_some_and(|deadline| time::now() >= deadline) {
+                return Ok(None);
             } else {
-                return Ok(state);
+                state = self.progress_until(state, deadline)?;
             }
+        }
+    }
+
+    /// Waits until nothing is under way that nobody waits for, until `deadline` at most; whether
+    /// that is so. Where there is no device any more nothing is.
+    ///
+    /// # Errors
+    /// The queue cannot be opened; this thread is ended.
+    pub fn await_abandoned(&self, deadline: u64) -> Result<bool, DeviceError> {
+        match self.ready_until(Some(deadline)) {
+            Ok(ready) => Ok(ready.is_some()),
+            Err(DeviceError::Unavailable) => Ok(true),
+            Err(error) => Err(error),
         }
     }
 
@@ -259,12 +283,24 @@ impl Line {
     }
 
     /// Waits until something has changed that somebody could be waiting for.
-    fn progress<'a>(&'a self, mut state: Guard<'a>) -> Result<Guard<'a>, DeviceError> {
+    fn progress<'a>(&'a self, state: Guard<'a>) -> Result<Guard<'a>, DeviceError> {
+        self.progress_until(state, None)
+    }
+
+    /// As [`progress`](Self::progress), until `deadline` at most.
+    fn progress_until<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        deadline: Option<u64>,
+    ) -> Result<Guard<'a>, DeviceError> {
         let queue = state.queue.clone();
         let queue = queue.filter(|_| !state.is_collecting && state.tickets.under_way() > 0);
         let Some(queue) = queue else {
             let wait;
-            (state, wait) = self.changed.wait(state);
+            (state, wait) = match deadline {
+                None => self.changed.wait(state),
+                Some(deadline) => self.changed.wait_until(state, deadline),
+            };
             return match wait {
                 Wait::Interrupted => Err(DeviceError::Interrupted),
                 _ => Ok(state),
@@ -277,7 +313,7 @@ impl Line {
             fired: state.rooms.fired.take(),
         };
         drop(state);
-        let collected = self.gather(&queue, &mut rooms, must_look);
+        let collected = self.gather(&queue, &mut rooms, must_look, deadline);
         let mut state = self.state.lock();
         state.is_collecting = false;
         state.rooms = rooms;
@@ -301,6 +337,7 @@ impl Line {
         queue: &Handle<dyn BlockQueue>,
         rooms: &mut Rooms,
         must_look: bool,
+        deadline: Option<u64>,
     ) -> Result<(), QueueError> {
         if !must_look {
             let fired = rooms.fired.take().filter(|room| room.len() == 1);
@@ -308,7 +345,7 @@ impl Line {
                 Some(room) => room,
                 None => RVec::filled(NOT_FIRED, 1)?,
             };
-            rooms.fired = Some(self.word.wait(None, fired)?);
+            rooms.fired = Some(self.word.wait(deadline, fired)?);
         }
         loop {
             let room = match rooms.answers.take() {

@@ -5,15 +5,17 @@
 //! have become. What a write changes meanwhile may be in the page or not: who keeps pages takes
 //! them away after a write.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use domain_rt::log;
 use domain_rt::sync::{Condvar, Mutex, Wait};
-use ext2::{DeviceError, Error, Place};
+use domain_rt::time;
+use ext2::{DeviceError, Place};
 use interfaces::{Handle, MemoryError, RVec, RpcError, VmoView};
+use vfs::fence::{self, Service};
 
 use crate::device::Piece;
+use crate::errors::Error;
 use crate::volume::{Mounted, Volume};
 
 /// Bytes of a page.
@@ -21,92 +23,96 @@ pub(crate) const PAGE: u64 = 4096;
 /// Pages that are loaded in one call.
 const MOST: u64 = 256;
 
-/// Loads under way by inode, and cuts that wait for them.
+/// Loads under way, and cuts that wait for them.
 #[derive(Default)]
 pub struct Loads {
-    state: Mutex<BTreeMap<u32, Counts>>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Counts {
-    loads: u32,
-    cuts: u32,
+    pub(crate) state: Mutex<fence::Loads>,
+    /// A load or a cut has ended, or the fence was raised.
+    pub(crate) changed: Condvar,
 }
 
 /// A load that is under way, or a cut that is or waits.
 pub struct Part<'a> {
     loads: &'a Loads,
-    ino: u32,
-    is_cut: bool,
+    part: fence::Part,
 }
 
 impl Drop for Part<'_> {
     fn drop(&mut self) {
-        let mut state = self.loads.state.lock();
-        if let Some(counts) = state.get_mut(&self.ino) {
-            match self.is_cut {
-                true => counts.cuts -= 1,
-                false => counts.loads -= 1,
-            }
-            if counts.loads == 0 && counts.cuts == 0 {
-                state.remove(&self.ino);
-            }
-        }
-        drop(state);
+        self.loads.state.lock().end(self.part);
         self.loads.changed.notify_all();
     }
 }
 
 impl Loads {
-    /// Begins a load, when no cut of the file is under way or waits.
+    /// Waits until nothing is under way that began before the fence was raised, until `deadline` at
+    /// most; whether that is so.
     ///
     /// # Errors
     /// This thread is ended.
-    pub fn begin(&self, ino: u32) -> Result<Part<'_>, Error> {
+    pub fn await_older(&self, deadline: u64) -> Result<bool, DeviceError> {
         let mut state = self.state.lock();
-        while state.get(&ino).is_some_and(|counts| counts.cuts > 0) {
+        while state.has_older() {
+            if time::now() >= deadline {
+                return Ok(false);
+            }
             let wait;
-            (state, wait) = self.changed.wait(state);
+            (state, wait) = self.changed.wait_until(state, deadline);
+            if wait == Wait::Interrupted {
+                return Err(DeviceError::Interrupted);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Volume {
+    /// Begins a load of a service, when no cut of the file is under way or waits.
+    ///
+    /// # Errors
+    /// The service is fenced; this thread is ended.
+    pub(crate) fn begin_load(&self, service: Service, ino: u32) -> Result<Part<'_>, Error> {
+        let loads = &self.loads;
+        let mut state = loads.state.lock();
+        loop {
+            self.fence.admit(service)?;
+            if let Some(part) = state.begin(ino, service) {
+                return Ok(Part { loads, part });
+            }
+            let wait;
+            (state, wait) = loads.changed.wait(state);
             if wait == Wait::Interrupted {
                 return Err(DeviceError::Io.into());
             }
         }
-        state.entry(ino).or_default().loads += 1;
-        Ok(self.part(ino, false))
     }
 
     /// Begins to cut a file, when its loads have ended; none begins before it is dropped.
     ///
     /// # Errors
-    /// This thread is ended.
-    pub fn begin_cut(&self, ino: u32) -> Result<Part<'_>, Error> {
-        let mut state = self.state.lock();
-        state.entry(ino).or_default().cuts += 1;
-        let part = self.part(ino, true);
-        while state.get(&ino).is_some_and(|counts| counts.loads > 0) {
+    /// As [`begin_load`](Self::begin_load).
+    pub(crate) fn begin_cut(&self, service: Service, ino: u32) -> Result<Part<'_>, Error> {
+        let loads = &self.loads;
+        let mut state = loads.state.lock();
+        self.fence.admit(service)?;
+        let part = Part {
+            loads,
+            part: state.begin_cut(ino, service),
+        };
+        let mut left = Ok(());
+        while left.is_ok() && state.has_loads(ino) {
             let wait;
-            (state, wait) = self.changed.wait(state);
-            if wait == Wait::Interrupted {
-                // Before `part`, which locks it.
-                drop(state);
-                return Err(DeviceError::Io.into());
-            }
+            (state, wait) = loads.changed.wait(state);
+            left = match wait {
+                Wait::Interrupted => Err(DeviceError::Io.into()),
+                _ => self.fence.admit(service).map_err(Error::from),
+            };
         }
+        // Before `part`, which locks it.
         drop(state);
-        Ok(part)
+        left.map(|()| part)
     }
 
-    fn part(&self, ino: u32, is_cut: bool) -> Part<'_> {
-        Part {
-            loads: self,
-            ino,
-            is_cut,
-        }
-    }
-}
-
-impl Volume {
     /// Fills pages of `view`, which are being loaded, with those of a file; how many, none behind
     /// its end.
     ///
@@ -114,41 +120,45 @@ impl Volume {
     /// The library's; `Invalid`: a page is not being loaded, or cannot be filled.
     pub fn load(
         &self,
+        service: Service,
         ino: u32,
         first: u64,
         count: u64,
         view: &Handle<dyn VmoView>,
     ) -> Result<u64, Error> {
-        let start = first.checked_mul(PAGE).ok_or(Error::FileTooLarge)?;
-        let _load = self.loads.begin(ino)?;
-        self.view(|fs| fs.open(ino))?;
-        let loaded = self.load_held(ino, start, count.min(MOST) * PAGE, view);
+        let start = first.checked_mul(PAGE).ok_or(ext2::Error::FileTooLarge)?;
+        let _load = self.begin_load(service, ino)?;
+        self.view(service, |fs| fs.open(ino))?;
+        let loaded = self.load_held(service, ino, start, count.min(MOST) * PAGE, view);
         if let Err(error) = self.close(ino) {
             log!("letting go of inode {ino}: {error}");
         }
         loaded.map(|bytes| bytes / PAGE)
     }
 
-    /// Ends one `open` of the library's. The last one frees an inode without a name.
+    /// Ends one `open` of the library's. The last one frees an inode without a name. No fence stops
+    /// it: it comes when what is left of a dead service is cleared away, and nobody can find an
+    /// inode without a name, or has its number, before it is freed.
     ///
     /// # Errors
     /// The library's.
     pub fn close(&self, ino: u32) -> Result<(), Error> {
-        let named = self.view(|fs| fs.getattr(ino)).is_ok_and(|of| of.links > 0);
-        match named {
-            true => self.view(|fs| fs.close(ino)),
-            false => self.change(|fs| fs.close(ino)),
+        let links = self.view(Service::OWN, |fs| fs.getattr(ino));
+        match links.is_ok_and(|of| of.links > 0) {
+            true => self.view(Service::OWN, |fs| fs.close(ino)),
+            false => self.change(Service::OWN, |fs| fs.close(ino)),
         }
     }
 
     fn load_held(
         &self,
+        service: Service,
         ino: u32,
         start: u64,
         bytes: u64,
         view: &Handle<dyn VmoView>,
     ) -> Result<u64, Error> {
-        let size = self.view(|fs| fs.locate(ino, start, 0))?.0;
+        let size = self.view(service, |fs| fs.locate(ino, start, 0))?.0;
         let file_end = size.checked_next_multiple_of(PAGE).unwrap_or(size);
         let end = start.saturating_add(bytes).min(file_end);
         if start >= end {
@@ -157,14 +167,16 @@ impl Volume {
         let (mut at, mut pieces) = (start, Vec::new());
         while at < end.min(size) {
             let most = (end - at) as usize;
-            at += match self.view(|fs| fs.locate(ino, at, most))?.1 {
+            at += match self.view(service, |fs| fs.locate(ino, at, most))?.1 {
                 Place::Device { sector, bytes } => {
                     let bytes = bytes.min(most);
                     pieces.try_reserve(1).map_err(|_| DeviceError::NoMemory)?;
                     pieces.push(Piece { sector, at, bytes });
                     bytes as u64
                 }
-                Place::Elsewhere => self.fill_from_library(ino, at, end.min(size), view)?,
+                Place::Elsewhere => {
+                    self.fill_from_library(service, ino, at, end.min(size), view)?
+                }
             };
         }
         if !pieces.is_empty() {
@@ -180,6 +192,7 @@ impl Volume {
     /// Copies what is not in one place of the device, to the end of the page; how many bytes.
     fn fill_from_library(
         &self,
+        service: Service,
         ino: u32,
         at: u64,
         end: u64,
@@ -187,7 +200,7 @@ impl Volume {
     ) -> Result<u64, Error> {
         let bytes = (PAGE - at % PAGE).min(end - at) as usize;
         fill(view, at, bytes, |buffer| {
-            self.view(|fs: &mut Mounted| fs.read(ino, at, buffer))
+            self.view(service, |fs: &mut Mounted| fs.read(ino, at, buffer))
                 .map(drop)
         })?;
         Ok(bytes as u64)
@@ -206,6 +219,6 @@ fn fill(
     match view.fill(at, &buffer) {
         Ok(count) if count == bytes as u64 => Ok(()),
         Err(MemoryError::Rpc(RpcError::NoMemory)) => Err(DeviceError::NoMemory.into()),
-        _ => Err(Error::Invalid("a page is not being loaded")),
+        _ => Err(ext2::Error::Invalid("a page is not being loaded").into()),
     }
 }

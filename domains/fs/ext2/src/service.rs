@@ -4,44 +4,53 @@ use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
-    RVec, Renaming, RpcError, RpcResult, Text, UserBuf, VmoView, Walked,
+    RVec, Renaming, RpcResult, Text, UserBuf, VmoView, Walked,
 };
 use vfs::entries::{self, Packer};
+use vfs::fence;
 
+use crate::errors::Error;
 use crate::volume::{Mounted, Volume};
 
 /// Directory entries that are fetched from the library at once.
 const ENTRIES_AT_ONCE: usize = 64;
 
-/// What the domain offers.
+/// The way to the files for one service in front of them.
 pub struct Service {
     volume: Arc<Volume>,
+    caller: fence::Service,
 }
 
 impl Service {
-    /// Serves `volume`.
-    pub fn new(volume: Arc<Volume>) -> Self {
-        Service { volume }
+    /// Serves `caller` from `volume`.
+    pub fn new(volume: Arc<Volume>, caller: fence::Service) -> Self {
+        Service { volume, caller }
+    }
+
+    /// For what takes no lock to be compared under, since it changes nothing that a later service
+    /// could see.
+    fn admit(&self) -> Result<(), FsError> {
+        Ok(self.volume.fence.admit(self.caller).map_err(Error::from)?)
     }
 
     fn view<T>(
         &self,
         operation: impl FnMut(&mut Mounted) -> Result<T, ext2::Error>,
     ) -> Result<T, FsError> {
-        self.volume.view(operation).map_err(fs_error)
+        Ok(self.volume.view(self.caller, operation)?)
     }
 
     fn change<T>(
         &self,
         operation: impl FnMut(&mut Mounted) -> Result<T, ext2::Error>,
     ) -> Result<T, FsError> {
-        self.volume.change(operation).map_err(fs_error)
+        Ok(self.volume.change(self.caller, operation)?)
     }
 }
 
 impl FileSystem for Service {
     fn root(&self) -> Result<u64, FsError> {
-        Ok(self.volume.view(|fs| fs.root()).into())
+        self.view(|fs| Ok(fs.root())).map(u64::from)
     }
 
     fn lineage(&self) -> Result<u64, FsError> {
@@ -86,8 +95,8 @@ impl FileSystem for Service {
 
     fn read(&self, inode: u64, offset: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
         let ino = number(inode)?;
-        let count = self.volume.read(ino, offset, &mut buffer);
-        let count = count.map_err(fs_error)?;
+        self.admit()?;
+        let count = self.volume.read(ino, offset, &mut buffer)?;
         Ok(buffer.truncated(count))
     }
 
@@ -120,7 +129,7 @@ impl FileSystem for Service {
         view: Handle<dyn VmoView>,
     ) -> Result<u64, FsError> {
         let ino = number(inode)?;
-        self.volume.load(ino, first, count, &view).map_err(fs_error)
+        Ok(self.volume.load(self.caller, ino, first, count, &view)?)
     }
 
     fn store(
@@ -133,21 +142,20 @@ impl FileSystem for Service {
     ) -> Result<u64, FsError> {
         let ino = number(inode)?;
         let modified = ext2::Time::from_nanoseconds(modified);
-        let stored = self.volume.store(ino, runs, end, modified, &view);
-        stored.map_err(fs_error)
+        let volume = &self.volume;
+        Ok(volume.store(self.caller, ino, runs, end, modified, &view)?)
     }
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
         let ino = number(inode)?;
-        let written = self.volume.write(ino, Some(offset), data);
-        written.map(|(_, count)| count as u64).map_err(fs_error)
+        let (_, count) = self.volume.write(self.caller, ino, Some(offset), data)?;
+        Ok(count as u64)
     }
 
     fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
         let ino = number(inode)?;
-        let written = self.volume.write(ino, None, data);
-        let written = written.map(|(end, count)| (end, count as u64));
-        written.map_err(fs_error)
+        let (end, count) = self.volume.write(self.caller, ino, None, data)?;
+        Ok((end, count as u64))
     }
 
     /// What programs write goes to who keeps pages.
@@ -174,7 +182,7 @@ impl FileSystem for Service {
 
     fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {
         let ino = number(inode)?;
-        self.volume.truncate(ino, size).map_err(fs_error)
+        Ok(self.volume.truncate(self.caller, ino, size)?)
     }
 
     fn next_data(&self, inode: u64, offset: u64) -> Result<Option<u64>, FsError> {
@@ -189,7 +197,7 @@ impl FileSystem for Service {
 
     fn punch(&self, inode: u64, offset: u64, length: u64) -> Result<(), FsError> {
         let ino = number(inode)?;
-        self.volume.punch(ino, offset, length).map_err(fs_error)
+        Ok(self.volume.punch(self.caller, ino, offset, length)?)
     }
 
     fn create(
@@ -284,7 +292,7 @@ impl FileSystem for Service {
         mut buffer: RVec<u8>,
     ) -> Result<(RVec<u8>, u64), FsError> {
         let ino = number(inode)?;
-        let (filled, next) = self.volume.view(|fs| list(fs, ino, cookie, &mut buffer))?;
+        let (filled, next) = self.view(|fs| list(fs, ino, cookie, &mut buffer))?;
         Ok((buffer.truncated(filled), next))
     }
 
@@ -327,7 +335,8 @@ impl FileSystem for Service {
     }
 
     fn commit(&self) -> Result<(), FsError> {
-        self.volume.commit().map_err(fs_error)
+        self.admit()?;
+        Ok(self.volume.commit().map_err(Error::from)?)
     }
 
     /// A commit is one of everything, which callers share.
@@ -346,11 +355,13 @@ impl FileSystem for Service {
 
     fn flush_content(&self, inode: u64) -> Result<bool, FsError> {
         let ino = number(inode)?;
-        self.volume.flush_content(ino).map_err(fs_error)
+        self.admit()?;
+        Ok(self.volume.flush_content(ino).map_err(Error::from)?)
     }
 
     fn sync(&self) -> Result<(), FsError> {
-        self.volume.sync().map_err(fs_error)
+        self.admit()?;
+        Ok(self.volume.sync().map_err(Error::from)?)
     }
 }
 
@@ -360,11 +371,11 @@ fn list(
     ino: u32,
     cookie: u64,
     buffer: &mut [u8],
-) -> Result<(usize, u64), FsError> {
+) -> Result<(usize, u64), ext2::Error> {
     let mut packer = Packer::new(buffer);
     let mut next = cookie;
     loop {
-        let batch = fs.readdir(ino, next, ENTRIES_AT_ONCE).map_err(fs_error)?;
+        let batch = fs.readdir(ino, next, ENTRIES_AT_ONCE)?;
         if batch.is_empty() {
             return Ok((packer.filled(), next));
         }
@@ -375,7 +386,7 @@ fn list(
             }
             return match packer.filled() {
                 // Not even one entry fits, which must not look like the end.
-                0 => Err(FsError::Invalid),
+                0 => Err(ext2::Error::Invalid("no entry fits into the buffer")),
                 filled => Ok((filled, next)),
             };
         }
@@ -447,33 +458,5 @@ fn packed_kind(kind: Option<ext2::FileKind>) -> u8 {
         Some(ext2::FileKind::Pipe) => entries::PIPE,
         Some(ext2::FileKind::Socket) => entries::SOCKET,
         None => entries::OTHER,
-    }
-}
-
-fn fs_error(error: ext2::Error) -> FsError {
-    use ext2::{DeviceError, Error};
-    match error {
-        Error::NotFound => FsError::NotFound,
-        Error::Exists => FsError::Exists,
-        Error::NotDirectory => FsError::NotDirectory,
-        Error::IsDirectory => FsError::IsDirectory,
-        Error::NotEmpty => FsError::NotEmpty,
-        Error::NoSpace | Error::NoInodes => FsError::NoSpace,
-        Error::FileTooLarge => FsError::TooLarge,
-        Error::NameTooLong => FsError::NameTooLong,
-        Error::TooManyLinks => FsError::TooManyLinks,
-        Error::ReadOnly => FsError::ReadOnly,
-        Error::Invalid(_) => FsError::Invalid,
-        Error::Device(DeviceError::NoMemory) => FsError::Rpc(RpcError::NoMemory),
-        Error::Device(DeviceError::Interrupted) => FsError::Rpc(RpcError::Interrupted),
-        // Its handle is dead for good, so this instance is, too: whoever asked may ask the next.
-        Error::Device(DeviceError::Lost) => FsError::Rpc(RpcError::DomainCrashed),
-        Error::Device(DeviceError::Unavailable) => FsError::Down,
-        Error::Device(_) => FsError::Device,
-        Error::Corrupt(what) | Error::NotExt2(what) => FsError::Corrupt(Text::new(what)),
-        Error::Unsupported(_)
-        | Error::OnlyReadable(_)
-        | Error::Journal(_)
-        | Error::BlockSize(_) => FsError::Unsupported,
     }
 }

@@ -8,10 +8,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use domain_rt::log;
-use ext2::{DeviceError, Error, Mapped, Time};
+use ext2::{DeviceError, Mapped, Time};
 use interfaces::{Handle, PageRun, VmoView};
+use vfs::fence::Service;
 
 use crate::device::Piece;
+use crate::errors::Error;
 use crate::load::PAGE;
 use crate::volume::{Mounted, Volume};
 
@@ -31,12 +33,12 @@ fn ranges(runs: &[PageRun], end: u64) -> Result<Vec<Range<u64>>, Error> {
         let is_next = run.first >= behind && run.count > 0 && pages <= MOST;
         match start.filter(|start| is_next && *start < end) {
             Some(start) => ranges.push(start..end.min(start.saturating_add(run.count * PAGE))),
-            None => return Err(Error::Invalid("pages are stored in rising order")),
+            None => return Err(ext2::Error::Invalid("pages are stored in rising order").into()),
         }
         behind = run.first + run.count;
     }
     match ranges.is_empty() {
-        true => Err(Error::Invalid("no page is to be stored")),
+        true => Err(ext2::Error::Invalid("no page is to be stored").into()),
         false => Ok(ranges),
     }
 }
@@ -82,6 +84,7 @@ impl Volume {
     /// The library's.
     pub fn store(
         &self,
+        service: Service,
         ino: u32,
         runs: &[PageRun],
         end: u64,
@@ -89,20 +92,21 @@ impl Volume {
         view: &Handle<dyn VmoView>,
     ) -> Result<u64, Error> {
         let ranges = ranges(runs, end)?;
-        let _store = self.loads.begin(ino)?;
-        self.view(|fs| fs.open(ino))?;
-        let stored = self.store_held(ino, &ranges, modified, view);
+        let _store = self.begin_load(service, ino)?;
+        self.view(service, |fs| fs.open(ino))?;
+        let stored = self.store_held(service, ino, &ranges, modified, view);
         if let Err(error) = self.close(ino) {
             log!("letting go of inode {ino}: {error}");
         }
         match whole(&ranges, stored?) {
-            0 => Err(Error::NoSpace),
+            0 => Err(ext2::Error::NoSpace.into()),
             pages => Ok(pages),
         }
     }
 
     fn store_held(
         &self,
+        service: Service,
         ino: u32,
         ranges: &[Range<u64>],
         modified: Time,
@@ -112,9 +116,9 @@ impl Volume {
         let map = |fs: &mut Mounted| {
             let mapped = fs.map_content(ino, ranges, modified)?;
             arriving = Some(self.disk().begin_content());
-            Ok::<_, Error>(mapped)
+            Ok(mapped)
         };
-        let mapped = self.change_content(map, |content, _| content.forget(&[ino]))?;
+        let mapped = self.change_content(service, map, |content, _| content.forget(&[ino]))?;
         let written = pieces(ranges, &mapped)
             .and_then(|pieces| Ok(self.disk().write_out_of(view, &pieces)?));
         // Before the lock, which may be with somebody who waits for this.

@@ -24,17 +24,24 @@
 //! An operation that needs a block of metadata that is not cached, and has changed nothing yet, is
 //! given up; the block is read while others use the volume, and the operation is run again
 //! (`ext2::absent`).
+//!
+//! # Services that follow each other
+//! Each operation is of a service, or of this domain itself, and whoever has the lock looks whether
+//! that service still serves before anything is done ([`vfs::fence`]). How the next one begins is
+//! in [`begin`](crate::begin).
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
-use ext2::{Attempt, BlockDevice, DeviceError, Error, Mapped};
+use ext2::{Attempt, BlockDevice, DeviceError, Mapped};
 use meter::Meter;
+use vfs::fence::{Fence, Fenced, Service};
 
 use crate::content::Content;
 use crate::device::Disk;
+use crate::errors::Error;
 use crate::fair::{FairGuard, FairMutex};
 use crate::load::Loads;
 use crate::options::Settings;
@@ -57,7 +64,9 @@ const QUIET: u64 = 5_000_000_000;
 
 /// A mounted file system.
 pub struct Volume {
-    state: FairMutex<State>,
+    pub(crate) state: FairMutex<State>,
+    /// Which service may do something. Changed with `state` and the loads locked.
+    pub(crate) fence: Fence,
     /// As [`State::level`], for the thread that waits for changes. Locked for moments, also while
     /// `state` is.
     level: Mutex<Level>,
@@ -96,7 +105,7 @@ enum Level {
     Dirty,
 }
 
-struct State {
+pub(crate) struct State {
     mounted: Mounted,
     level: Level,
 }
@@ -131,6 +140,7 @@ impl Volume {
         };
         Volume {
             state: FairMutex::new(state, Meter::new("volume", settings.tells_held)),
+            fence: Fence::default(),
             level: Mutex::new(Level::Rest),
             changed: Condvar::new(),
             changes: AtomicU64::new(0),
@@ -148,28 +158,45 @@ impl Volume {
         &self.disk
     }
 
-    /// Runs an operation that changes nothing on the disk.
-    pub fn view<T>(&self, operation: impl FnMut(&mut Mounted) -> T) -> T {
-        self.operate(operation).0
+    /// Runs an operation of a service that changes nothing on the disk.
+    ///
+    /// # Errors
+    /// Those of the operation; the service is fenced.
+    pub fn view<T>(
+        &self,
+        service: Service,
+        operation: impl FnMut(&mut Mounted) -> Result<T, ext2::Error>,
+    ) -> Result<T, Error> {
+        Ok(self.operate(service, operation)?.0?)
     }
 
-    /// Runs an operation that may change something, but not the content of a file that stays.
-    pub fn change<T>(&self, operation: impl FnMut(&mut Mounted) -> T) -> T {
-        self.change_content(operation, |_, _| ())
+    /// Runs an operation of a service that may change something, but not the content of a file that
+    /// stays.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
+    pub fn change<T>(
+        &self,
+        service: Service,
+        operation: impl FnMut(&mut Mounted) -> Result<T, ext2::Error>,
+    ) -> Result<T, Error> {
+        self.change_content(service, operation, |_, _| ())
     }
 
     /// Runs an operation, and keeps the lock. What it needs of the disk is read without the lock,
     /// and then it is run once more.
     fn operate<T>(
         &self,
+        service: Service,
         mut operation: impl FnMut(&mut Mounted) -> T,
-    ) -> (T, FairGuard<'_, State>) {
+    ) -> Result<(T, FairGuard<'_, State>), Fenced> {
         let mut state = self.state.lock();
         for _ in 0..LOADS {
+            self.fence.admit(service)?;
             let load = match state.mounted.attempt_cached(&mut operation) {
                 Attempt::Done(result) => {
                     tell_distrusted(&mut state.mounted);
-                    return (result, state);
+                    return Ok((result, state));
                 }
                 Attempt::Missing(load) => load,
             };
@@ -184,18 +211,23 @@ impl Volume {
         }
         // It needs so much that it would begin again and again; or the device fails, of which the
         // operation is to tell itself.
+        self.fence.admit(service)?;
         let result = operation(&mut state.mounted);
         tell_distrusted(&mut state.mounted);
-        (result, state)
+        Ok((result, state))
     }
 
-    /// Runs an operation that may change something; `note` then tells the cache of it.
+    /// Runs an operation of a service that may change something; `note` then tells the cache of it.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
     pub(crate) fn change_content<T>(
         &self,
-        operation: impl FnMut(&mut Mounted) -> T,
-        note: impl FnOnce(&Content, &T),
-    ) -> T {
-        let (result, mut state) = self.operate(operation);
+        service: Service,
+        operation: impl FnMut(&mut Mounted) -> Result<T, ext2::Error>,
+        note: impl FnOnce(&Content, &Result<T, ext2::Error>),
+    ) -> Result<T, Error> {
+        let (result, mut state) = self.operate(service, operation)?;
         note(&self.content, &result);
         self.content.forget(&state.mounted.take_freed());
         self.changes.fetch_add(1, Ordering::Relaxed);
@@ -204,7 +236,7 @@ impl Volume {
             *self.level.lock() = Level::Dirty;
             self.changed.notify_all();
         }
-        result
+        Ok(result?)
     }
 
     /// Content is on its way to the places `mapped` no more: it has arrived, and what was read
@@ -225,7 +257,7 @@ impl Volume {
     ///
     /// # Errors
     /// The library's.
-    pub fn read(&self, ino: u32, offset: u64, buffer: &mut [u8]) -> Result<usize, ext2::Error> {
+    pub fn read(&self, ino: u32, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         self.content.read(self, ino, offset, buffer)
     }
 
@@ -250,10 +282,11 @@ impl Volume {
     /// The library's.
     pub fn write(
         &self,
+        service: Service,
         ino: u32,
         offset: Option<u64>,
         data: &[u8],
-    ) -> Result<(u64, usize), ext2::Error> {
+    ) -> Result<(u64, usize), Error> {
         let write = |fs: &mut Mounted| {
             let at = match offset {
                 Some(offset) => offset,
@@ -261,7 +294,7 @@ impl Volume {
             };
             fs.write(ino, at, data).map(|count| (at, count))
         };
-        self.change_content(write, |content, result| match result {
+        self.change_content(service, write, |content, result| match result {
             Ok((at, count)) => content.written(ino, *at, &data[..*count]),
             Err(_) => content.forget(&[ino]),
         })
@@ -271,11 +304,11 @@ impl Volume {
     ///
     /// # Errors
     /// The library's.
-    pub fn truncate(&self, ino: u32, size: u64) -> Result<(), ext2::Error> {
+    pub fn truncate(&self, service: Service, ino: u32, size: u64) -> Result<(), Error> {
         // What it frees may be another file's soon.
-        let _cut = self.loads.begin_cut(ino)?;
+        let _cut = self.begin_cut(service, ino)?;
         let truncate = |fs: &mut Mounted| fs.truncate(ino, size);
-        self.change_content(truncate, |content, result| match result {
+        self.change_content(service, truncate, |content, result| match result {
             Ok(()) => content.resized(ino, size),
             Err(_) => content.forget(&[ino]),
         })
@@ -285,11 +318,11 @@ impl Volume {
     ///
     /// # Errors
     /// The library's.
-    pub fn punch(&self, ino: u32, offset: u64, length: u64) -> Result<(), ext2::Error> {
+    pub fn punch(&self, service: Service, ino: u32, offset: u64, length: u64) -> Result<(), Error> {
         // As in `truncate`.
-        let _cut = self.loads.begin_cut(ino)?;
+        let _cut = self.begin_cut(service, ino)?;
         let punch = |fs: &mut Mounted| fs.punch(ino, offset, length);
-        self.change_content(punch, |content, _| content.forget(&[ino]))
+        self.change_content(service, punch, |content, _| content.forget(&[ino]))
     }
 
     /// Makes everything survive a power cut.
@@ -304,7 +337,7 @@ impl Volume {
             let wait;
             (sharing, wait) = self.committed.wait(sharing);
             if wait == Wait::Interrupted {
-                return Err(Error::Device(DeviceError::Io));
+                return Err(DeviceError::Io.into());
             }
         }
         if sharing.committed >= wanted {
@@ -324,7 +357,7 @@ impl Volume {
     }
 
     /// Commits all changes so far, and says how many they are. One thread at a time does it.
-    fn commit_for_all(&self) -> Result<u64, Error> {
+    fn commit_for_all(&self) -> Result<u64, ext2::Error> {
         let mut state = self.state.lock();
         let covered = self.changes.load(Ordering::Relaxed);
         if state.level != Level::Dirty {
@@ -334,7 +367,7 @@ impl Volume {
         let commit = match state.mounted.begin_commit(move || *flight.lock()) {
             Ok(Some(commit)) => commit,
             // Without a journal, or without memory for copies, everybody waits.
-            Ok(None) | Err(Error::Device(DeviceError::NoMemory)) => {
+            Ok(None) | Err(ext2::Error::Device(DeviceError::NoMemory)) => {
                 drop(state);
                 return self.settle(Level::Committed).map(|()| covered);
             }

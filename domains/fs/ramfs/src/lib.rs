@@ -17,11 +17,11 @@ mod store;
 use alloc::sync::Arc;
 use domain_rt::sync::RwLock;
 use domain_rt::{log, memory, thread, time};
-use interfaces::{FileSystem, Handle, MemoryObjects, RVec, Respawn, RpcError, RpcResult};
+use interfaces::{FsVolume, Handle, MemoryObjects, RVec, Respawn, RpcError, RpcResult};
 use ramfs::{Error, Limits, Opened, RamFs};
 
 use options::Settings;
-use service::Service;
+use service::Entrance;
 use store::Objects;
 
 /// Bytes of the budget for one inode: so many inodes there may be.
@@ -42,7 +42,7 @@ pub fn start(
     objects: Handle<dyn MemoryObjects>,
     keep: Handle<dyn Respawn>,
     options: RVec<u8>,
-) -> RpcResult<Handle<dyn FileSystem>> {
+) -> RpcResult<Handle<dyn FsVolume>> {
     memory::reserve(256)?;
     let settings = Settings::parse(&options);
     for word in &settings.unknown {
@@ -64,7 +64,7 @@ pub fn start(
     let files = Arc::new(RwLock::new(files));
     let watched = files.clone();
     thread::spawn("keeper", move || watch(&watched))?;
-    Handle::<dyn FileSystem>::new(Service::new(files))
+    Handle::<dyn FsVolume>::new(Entrance::new(files))
 }
 
 /// The files that were left, or none.

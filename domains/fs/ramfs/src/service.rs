@@ -1,14 +1,18 @@
-//! The `FileSystem` interface over the library.
+//! The `FsVolume` and `FileSystem` interfaces over the library.
+//!
+//! A service begins under the lock, which nobody has who waits for a device: so nothing of the one
+//! before is under way then (see [`vfs::fence`]).
 
 use alloc::sync::Arc;
 use domain_rt::sync::RwLock;
 use domain_rt::time;
 use interfaces::{
-    FileKind, FileSystem, FileSystemBase, FsError, FsStatistics, Handle, Hold, Metadata, RVec,
-    Renaming, RpcResult, Text,
+    FileKind, FileSystem, FileSystemBase, FsError, FsStatistics, FsVolume, Handle, Hold, Metadata,
+    RVec, Renaming, RpcResult, Text,
 };
 use ramfs::{Error, Kind};
 use vfs::entries::{self, Packer};
+use vfs::fence::{self, Fence, Fenced};
 
 use crate::Files;
 
@@ -16,21 +20,64 @@ use crate::Files;
 type Shared = Arc<RwLock<Files>>;
 
 /// What the domain offers.
-pub struct Service(Shared);
+pub struct Entrance {
+    files: Shared,
+    fence: Arc<Fence>,
+}
 
-impl Service {
-    /// Serves `files`.
+impl Entrance {
+    /// The way to `files`, for one service after the other.
     pub fn new(files: Shared) -> Self {
-        Service(files)
+        Entrance {
+            files,
+            fence: Arc::default(),
+        }
+    }
+}
+
+impl FsVolume for Entrance {
+    fn begin(&self, service: u32) -> Result<Handle<dyn FileSystem>, FsError> {
+        let caller = fence::Service::new(service).ok_or(FsError::Invalid)?;
+        let files = self.files.write();
+        self.fence.raise(caller).map_err(fenced)?;
+        drop(files);
+        Ok(Handle::<dyn FileSystem>::new(Service {
+            files: self.files.clone(),
+            fence: self.fence.clone(),
+            caller,
+        })?)
     }
 
+    /// All of it is where it belongs.
+    fn sync(&self) -> Result<(), FsError> {
+        Ok(())
+    }
+}
+
+/// The way to the files for one service in front of them.
+struct Service {
+    files: Shared,
+    /// Changed with the files locked to be written.
+    fence: Arc<Fence>,
+    caller: fence::Service,
+}
+
+impl Service {
     fn run<T>(&self, operation: impl FnOnce(&mut Files) -> Result<T, Error>) -> Result<T, FsError> {
-        operation(&mut self.0.write()).map_err(fs_error)
+        let mut files = self.files.write();
+        self.fence.admit(self.caller).map_err(fenced)?;
+        operation(&mut files).map_err(fs_error)
     }
 
     fn look<T>(&self, operation: impl FnOnce(&Files) -> Result<T, Error>) -> Result<T, FsError> {
-        operation(&self.0.read()).map_err(fs_error)
+        let files = self.files.read();
+        self.fence.admit(self.caller).map_err(fenced)?;
+        operation(&files).map_err(fs_error)
     }
+}
+
+fn fenced(_: Fenced) -> FsError {
+    FsError::Fenced
 }
 
 impl FileSystemBase for Service {
@@ -43,7 +90,7 @@ impl FileSystemBase for Service {
     }
 
     fn root(&self) -> Result<u64, FsError> {
-        Ok(self.0.read().root())
+        self.look(|fs| Ok(fs.root()))
     }
 
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
@@ -58,7 +105,7 @@ impl FileSystemBase for Service {
         self.run(|fs| fs.hold(inode))?;
         // From here on `Held` lets go, also if there is no handle for it.
         let held = Held {
-            files: self.0.clone(),
+            files: self.files.clone(),
             inode,
         };
         Ok(Handle::<dyn Hold>::new(held)?)
@@ -192,7 +239,7 @@ impl FileSystemBase for Service {
     }
 
     fn statistics(&self) -> Result<FsStatistics, FsError> {
-        let room = self.0.read().room();
+        let room = self.look(|fs| Ok(fs.room()))?;
         Ok(FsStatistics {
             kind: Text::new("ramfs"),
             block_size: ramfs::BLOCK as u32,

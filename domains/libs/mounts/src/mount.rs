@@ -17,8 +17,8 @@ use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
 use gate::{Pass, Passage};
 use interfaces::{
-    Failure, FileKind, FileSystem, FsError, Handle, Hold, LaneOutcome, RVec, Respawn, RpcError,
-    Walked,
+    Failure, FileKind, FileSystem, FsError, FsVolume, Handle, Hold, LaneOutcome, RVec, Respawn,
+    RpcError, Walked,
 };
 use respawn::Absent;
 
@@ -422,12 +422,12 @@ impl Mount {
         };
         // Of one that goes on it is no answer that it was ended while it started.
         let served = self.current().is_some_and(|live| live.lineage.is_some());
-        let found = respawn::until_answered(|| match respawn::fetch(respawn, failed, greet) {
+        let found = respawn::until_answered(|| match find(respawn, failed) {
             Err(Absent::CannotStart(_)) if served => None,
             answer => Some(answer),
         });
-        let found = found.unwrap_or(Err(Absent::KeepsDying))?;
-        let (root, lineage) = found.greeting;
+        let (id, greeting) = found.unwrap_or(Err(Absent::KeepsDying))?;
+        let Greeting { fs, root, lineage } = greeting;
         // Without a lineage calls could not be made again that an update cuts off.
         if lineage.is_some()
             && let Err(error) =
@@ -435,7 +435,7 @@ impl Mount {
         {
             log!("{} cannot be replaced while it is used: {error}", self.name);
         }
-        let mut live = Live::new(found.id, found.service, root, lineage);
+        let mut live = Live::new(id, fs, root, lineage);
         if lineage.is_some() {
             // If it has died, that is met by who calls it next.
             live.holder = live.fs.lane(self.lanes.of_holds()).ok();
@@ -501,12 +501,31 @@ impl Mount {
     }
 }
 
-/// What is asked of a new instance first: its root, and whom it goes on for.
-fn greet(fs: &Handle<dyn FileSystem>) -> Result<(u64, Option<u64>), FsError> {
+/// What a new instance was asked first: the way to its files, its root, and whom it goes on for.
+struct Greeting {
+    fs: Handle<dyn FileSystem>,
+    root: u64,
+    lineage: Option<u64>,
+}
+
+fn greet(fs: Handle<dyn FileSystem>) -> Result<Greeting, FsError> {
     let root = fs.root()?;
-    match fs.lineage() {
-        Ok(lineage) => Ok((root, Some(lineage))),
-        Err(error) if error.is_gone() => Err(error),
-        Err(_) => Ok((root, None)),
+    let lineage = match fs.lineage() {
+        Err(error) if error.is_gone() => return Err(error),
+        lineage => lineage.ok(),
+    };
+    Ok(Greeting { fs, root, lineage })
+}
+
+/// The number of an instance other than `failed`, and its greeting. Where there is no service in
+/// front of a file system this domain is its service.
+fn find(respawn: &Handle<dyn Respawn>, failed: u32) -> Result<(u32, Greeting), Absent<FsError>> {
+    let of_service = |fs: &Handle<dyn FileSystem>| greet(fs.duplicate()?);
+    match respawn::fetch(respawn, failed, of_service) {
+        Err(Absent::OtherInterface) => {}
+        found => return found.map(|live| (live.id, live.greeting)),
     }
+    let of_volume = |volume: &Handle<dyn FsVolume>| greet(volume.begin(domain_rt::self_id())?);
+    let live = respawn::fetch(respawn, failed, of_volume)?;
+    Ok((live.id, live.greeting))
 }

@@ -2,7 +2,8 @@
 
 use alloc::sync::Arc;
 use interfaces::{
-    Failure, FileKind, FileSystem, FsError, Handle, Hold, Metadata, RVec, Renaming, Respawn,
+    Failure, FileKind, FileSystem, FsError, FsVolume, Handle, Hold, Metadata, RVec, Renaming,
+    Respawn,
 };
 use redo::intent::SETTING;
 use redo::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
@@ -10,32 +11,51 @@ use respawn::{Absent, Live};
 
 use crate::setting::Setting;
 
-/// One life of the file system.
+/// What a life of the file system has begun with.
+struct Begun {
+    fs: Handle<dyn FileSystem>,
+    root: u64,
+}
+
+/// One life of the file system, with which this domain has begun: nothing of the instance before it
+/// happens there any more.
 #[derive(Clone)]
-pub struct Instance(Arc<Live<dyn FileSystem, u64>>);
+pub struct Instance(Arc<Live<dyn FsVolume, Begun>>);
 
 impl Instance {
     /// Its interface.
     pub fn fs(&self) -> &Handle<dyn FileSystem> {
-        &self.0.service
+        &self.0.greeting.fs
     }
 }
 
-/// An instance other than `failed` (0: any), one that says where its root is. Where one served it
-/// is no answer that the next was ended while it started.
+/// Begins with an instance other than `failed` (0: any), one that says where its root is. Where one
+/// served it is no answer that the next was ended while it started.
 ///
 /// # Errors
 /// [`FsError::Down`] if there is none to be had, [`FsError::Rpc`] if nobody could be asked.
 pub fn fetch(respawn: &Handle<dyn Respawn>, failed: u32) -> Result<Instance, FsError> {
     let served = failed != 0;
-    let greet = |fs: &Handle<dyn FileSystem>| fs.root();
+    let greet = |volume: &Handle<dyn FsVolume>| {
+        let fs = volume.begin(domain_rt::self_id())?;
+        let root = fs.root()?;
+        Ok(Begun { fs, root })
+    };
     let found = respawn::until_answered(|| match respawn::fetch(respawn, failed, greet) {
         Err(Absent::CannotStart(_)) if served => None,
         answer => Some(answer),
     });
     let found = found.unwrap_or(Err(Absent::KeepsDying));
-    let found = found.map_err(|why| why.tell("file system", FsError::Down))?;
-    Ok(Instance(Arc::new(found)))
+    match found.map_err(|why| why.tell("file system", FsError::Down)) {
+        Err(FsError::Fenced) if served => end(),
+        found => Ok(Instance(Arc::new(found?))),
+    }
+}
+
+/// Ends this domain, since another one serves: that has what is left of this one, and answers the
+/// clients.
+fn end() -> ! {
+    panic!("another service has begun with the file system")
 }
 
 /// The kinds of what is made as a node, in the order of their numbers in [`Node`].
@@ -75,15 +95,15 @@ impl Target for Instance {
     }
 
     fn root(&self) -> u64 {
-        self.0.greeting
+        self.0.greeting.root
     }
 
     fn look_up(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
-        self.0.service.lookup(directory, name)
+        self.fs().lookup(directory, name)
     }
 
     fn facts(&self, inode: u64) -> Result<Facts, FsError> {
-        let of = self.0.service.metadata(inode)?;
+        let of = self.fs().metadata(inode)?;
         let kind = match of.kind {
             FileKind::Regular => Kind::File,
             FileKind::Directory => Kind::Directory,
@@ -101,7 +121,7 @@ impl Target for Instance {
         action: &Action<RVec<u8>, Setting>,
         [first, second]: [u64; 2],
     ) -> Result<Outcome, FsError> {
-        let fs = &self.0.service;
+        let fs = self.fs();
         let done = |()| Outcome::Done;
         match action {
             Action::Write { offset, data } => fs.write(first, *offset, data).map(Outcome::Wrote),
@@ -134,19 +154,19 @@ impl Target for Instance {
     }
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
-        self.0.service.write(inode, offset, data)
+        self.fs().write(inode, offset, data)
     }
 
     fn keep(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
-        self.0.service.hold(inode)
+        self.fs().hold(inode)
     }
 
     fn commit(&self) -> Result<(), FsError> {
-        self.0.service.commit()
+        self.fs().commit()
     }
 
     fn sync(&self) -> Result<(), FsError> {
-        self.0.service.sync()
+        self.fs().sync()
     }
 
     fn pack_setting(setting: &Setting, place: &mut [u8; SETTING]) -> Option<()> {
@@ -178,6 +198,7 @@ impl Target for Instance {
         match error {
             error if error.is_gone() => Severity::Dead,
             FsError::Restarted => Severity::Dead,
+            FsError::Fenced => end(),
             FsError::Rpc(_) | FsError::Device | FsError::Down => Severity::Trouble,
             FsError::NotFound => Severity::Missing,
             _ => Severity::Answer,
