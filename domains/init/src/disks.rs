@@ -108,7 +108,7 @@ impl System {
             // From here on nobody starts it unasked.
             service.status.lock().forget();
             if let Some(running) = state.running.take() {
-                self.retire(index, running);
+                self.retire(index, running, &mut state);
             }
             state.budget = service::budget(self.manifest[index].limits);
             state.refused = None;

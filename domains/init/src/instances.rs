@@ -10,7 +10,7 @@ mod start;
 pub use respawn::Respawner;
 
 use crate::failure::Failure;
-use crate::service::{Running, State, Unstarted, budget, is_alive};
+use crate::service::{Remains, Running, State, Unstarted, budget, is_alive};
 use crate::system::System;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -50,13 +50,18 @@ impl System {
         };
         if let Some(running) = state.running.take_if(unusable) {
             let crashed = running.id == failed || !is_alive(&running.control);
-            self.retire(index, running);
+            self.retire(index, running, &mut state);
             if crashed {
                 self.count_crash(index, &mut state)?;
             }
         }
         if state.running.is_none() {
-            state.running = Some(self.launch(index, &mut state)?);
+            let launched = self.launch(index, &mut state);
+            if matches!(launched, Err(Failure::Interrupted)) {
+                // Who asks may be of those that have died: another one is to see to it.
+                self.restarts.look_at_all();
+            }
+            state.running = Some(launched?);
         }
         Ok(work(state.running.as_ref().expect("launched just now")))
     }
@@ -70,14 +75,47 @@ impl System {
     }
 
     /// Ends an instance with all domains that it started, and waits until what it owned is free
-    /// again.
-    pub fn retire(&self, index: DomainIndex, running: Running) {
+    /// again. A caller that is itself ended meanwhile cannot: then whoever launches the next one
+    /// waits.
+    pub fn retire(&self, index: DomainIndex, running: Running, state: &mut State) {
         self.services[index].status.lock().id = 0;
-        self.end(index, running);
+        state.remains = Some(self.kill(index, running));
+        // Whoever launches the next one is told if it fails.
+        let _ = self.await_end(index, state);
     }
 
     /// As [`retire`](Self::retire), for an instance that does not serve.
     pub fn end(&self, index: DomainIndex, running: Running) {
+        let remains = self.kill(index, running);
+        let _ = self.await_end_of(index, &remains);
+    }
+
+    /// Waits for the end of the instance before, if nobody has.
+    fn await_end(&self, index: DomainIndex, state: &mut State) -> Result<(), Failure> {
+        if let Some(remains) = &state.remains {
+            self.await_end_of(index, remains)?;
+            state.remains = None;
+        }
+        Ok(())
+    }
+
+    /// Waits until what an ended instance owned is free again, for [`PATIENCE`] at most: a thread
+    /// of it can be in another domain for longer. What that allows it to do is that one's business,
+    /// as it is that of `FsVolume::begin`.
+    fn await_end_of(&self, index: DomainIndex, remains: &Remains) -> Result<(), Failure> {
+        let name = &self.manifest[index].name;
+        match remains.control.wait_until(time::now() + PATIENCE) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let id = remains.id;
+                log!("{name}: something of instance {id} does not go away");
+                Ok(())
+            }
+            Err(error) => Err(Failure::of_call(name, error, "")),
+        }
+    }
+
+    fn kill(&self, index: DomainIndex, running: Running) -> Remains {
         let name = &self.manifest[index].name;
         let Running {
             id,
@@ -90,9 +128,7 @@ impl System {
             log!("{name}: instance {id} cannot be ended: {error}");
         }
         self.end_children(id);
-        if control.wait_until(time::now() + PATIENCE) == Ok(false) {
-            log!("{name}: something of instance {id} does not go away");
-        }
+        Remains { id, control }
     }
 
     /// Ends all domains that instance `parent` started, and those that they started.
@@ -159,6 +195,7 @@ impl System {
         let mut attempts = 1;
         let (patient_until, mut pause) = (time::now() + MEMORY_PATIENCE, MEMORY_PAUSE);
         loop {
+            self.await_end(index, state)?;
             let began = time::now();
             let needs = self.needs(index);
             match self.start_once(index, state.versions.present.as_ref()) {
@@ -166,7 +203,7 @@ impl System {
                     state.refused = None;
                     return Ok(running);
                 }
-                Ok(running) => self.retire(index, running),
+                Ok(running) => self.retire(index, running, state),
                 Err(Unstarted::Crashed) => log!("{name}: crashed while it started"),
                 Err(Unstarted::Failed(_)) if attempts < ATTEMPTS && self.needs(index) != needs => {
                     attempts += 1;

@@ -37,10 +37,20 @@ pub struct Running {
     pub served_by: Vec<(DomainIndex, u32)>,
 }
 
+/// An instance that was ended.
+pub struct Remains {
+    /// Its number.
+    pub id: u32,
+    /// To wait for its end.
+    pub control: Handle<dyn Domain>,
+}
+
 /// What the lock of a domain guards.
 pub struct State {
     /// The instance that serves.
     pub running: Option<Running>,
+    /// The instance before, if nobody has waited for its end. None is started beside it.
+    pub remains: Option<Remains>,
     /// Which images it is started from.
     pub versions: Versions,
     /// The crashes that it may have.
@@ -126,6 +136,7 @@ impl Service {
     pub fn new(image: Result<Arc<Prepared>, String>, limits: Limits) -> Self {
         let state = Mutex::new(State {
             running: None,
+            remains: None,
             versions: Versions::default(),
             budget: budget(limits),
             refused: None,

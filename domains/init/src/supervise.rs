@@ -86,7 +86,8 @@ fn revive(system: &Arc<System>, dead: Option<(DomainIndex, u32)>) -> bool {
     memory
 }
 
-/// Says why a domain is down; whether it is not for want of memory.
+/// Says why a domain is down; whether it is not for want of memory, nor since the start was
+/// interrupted: then it is tried again.
 fn report(system: &System, index: DomainIndex, result: Result<(), Failure>) -> bool {
     let Err(failure) = result else {
         return true;
@@ -96,7 +97,7 @@ fn report(system: &System, index: DomainIndex, result: Result<(), Failure>) -> b
         system.manifest[index].name,
         failure.text()
     );
-    !matches!(failure, Failure::NoMemory(_))
+    !matches!(failure, Failure::NoMemory(_) | Failure::Interrupted)
 }
 
 /// Starts the threads that restart what has died.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use machine::disk;
 use machine::manifests;
 use machine::qemu::Machine;
@@ -20,6 +20,7 @@ use crate::bench::{Bench, LIMIT};
 pub(super) const CASES: &[Case] = &[
     case("fence-before-a-late-change-of-names-and-store", names),
     case("fence-before-a-late-cut", cut),
+    case("fence-waits-for-who-was-killed-while-it-started", asked),
     case("fence-before-a-late-read-of-the-device", read),
     case("fence-ends-who-is-told-of-it", told),
 ];
@@ -83,6 +84,32 @@ fn cut(bench: &Bench<'_>) -> Result<()> {
     expect_restarts(&answer.stdout, "vfs", 1)?;
     let right = [&content[..70_009], lines.as_bytes()].concat();
     ensure!(bench.host_read(&disk, "/f")? == right, "/f is another");
+    bench.expect_clean(&disk)
+}
+
+/// A thread of a service that has crashed is in the file system still. Who meets the crash has the
+/// next one started, and is killed while that is waited for: it starts when the thread has left all
+/// the same.
+fn asked(bench: &Bench<'_>) -> Result<()> {
+    let (machine, disk) = late(bench, |root| Ok(fs::write(root.join("x"), "x\n")?))?;
+    let line = "PATH=/boot/bin; echo old > /held-4-a; sync; cd /tmp; mv /held-4-a /b & sleep 1; \
+                crash vfs; cat /x & asker=$!; sleep 0.5; kill -9 $asker; wait; \
+                cat /b; sync; domains -q";
+    let answer = bench.exec_on(machine, line)?.status(0)?;
+    ensure!(
+        answer.stdout.starts_with("old\n"),
+        "{}\n{}\n{}",
+        answer.stdout,
+        answer.stderr,
+        answer.log
+    );
+    expect_restarts(&answer.stdout, "vfs", 1)?;
+    let at = |text: &str| answer.log.rfind(text).with_context(|| answer.log.clone());
+    ensure!(
+        at("a held call goes on")? < at("init: vfs: instance")?,
+        "{}",
+        answer.log
+    );
     bench.expect_clean(&disk)
 }
 

@@ -52,7 +52,7 @@ impl System {
         let dead = |running: &mut Running| !service::is_alive(&running.control);
         if let Some(dead) = state.running.take_if(dead) {
             self.services[index].status.lock().crashes += 1;
-            self.retire(index, dead);
+            self.retire(index, dead, &mut state);
         }
         let keeper = state.running.as_ref().and_then(Keeper::of);
         match (keeper, early) {
@@ -116,7 +116,7 @@ impl System {
         let moved = moved.and_then(|estate| settle(&new, estate));
         let Err(Unmoved { estate, why }) = moved else {
             if let Some(old) = state.running.take() {
-                self.retire(index, old);
+                self.retire(index, old, state);
             }
             return Ok((self.adopt(index, state, version, new), true));
         };
@@ -145,7 +145,7 @@ impl System {
     fn lose(&self, index: DomainIndex, state: &mut State, why: String) -> Trouble {
         if let Some(old) = state.running.take() {
             self.services[index].status.lock().crashes += 1;
-            self.retire(index, old);
+            self.retire(index, old, state);
         }
         Trouble::Lost(format!("{why}; its state is lost"))
     }
@@ -168,7 +168,7 @@ impl System {
         })?;
         let has_state = estate.is_some();
         if let Some(old) = state.running.take() {
-            self.retire(index, old);
+            self.retire(index, old, state);
         }
         let new = match self.begin(index, &version) {
             Ok(new) => new,
