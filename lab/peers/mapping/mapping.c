@@ -17,6 +17,8 @@
 // - waits: meets faults in such parts, and makes a file when it has.
 // - parts: brings parts of files to the disk, and what is refused of that.
 // - fill: writes to the pages of a hole until the disk is full.
+// - stamps: writes files, stores to their pages through mappings before those are on the disk, for
+//   some seconds, and looks whether each store has moved the times of change.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -429,6 +431,71 @@ static void parts(void)
 	printf(" %d\n", posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 
+// A file whose page was written and is not on the disk yet.
+struct stamped {
+	int file;
+	unsigned char *map;
+	struct timespec written;
+};
+
+static int is_later(struct timespec time, struct timespec than)
+{
+	return time.tv_sec > than.tv_sec || (time.tv_sec == than.tv_sec && time.tv_nsec > than.tv_nsec);
+}
+
+// Whether the times of change are behind that of the write.
+static int has_moved(const char *path, struct stamped *of)
+{
+	struct stat now;
+	if (stat(path, &now))
+		return 0;
+	return is_later(now.st_mtim, of->written) && is_later(now.st_ctim, of->written);
+}
+
+static void stamps(void)
+{
+	enum { FILES = 60 };
+	static struct stamped all[FILES];
+	static char paths[FILES][300];
+	static unsigned char content[3 * PAGE];
+	int stored = 0, synced = 0, at_last = 0, set = 0;
+	printf("begun\n");
+	fflush(stdout);
+	for (int at = 0; at < FILES; at++) {
+		struct stamped *of = &all[at];
+		struct stat now;
+		snprintf(paths[at], sizeof paths[at], "%s/stamped%d", folder, at);
+		of->file = open(paths[at], O_RDWR | O_CREAT | O_TRUNC, 0644);
+		if (write(of->file, content, sizeof content) != sizeof content || fstat(of->file, &now))
+			printf("%s: error %d\n", paths[at], errno);
+		of->written = now.st_mtim;
+		of->map = mmap(NULL, sizeof content, PROT_READ | PROT_WRITE, MAP_SHARED, of->file, 0);
+		// Every other page was read before it is written to.
+		int before = at % 2 ? look(of->map + PAGE) : 0;
+		pause_for(40);
+		before |= put(of->map + PAGE, 's');
+		stored += before == 0 && has_moved(paths[at], of);
+		if (at % 3 == 0)
+			synced += fsync(of->file) == 0 && has_moved(paths[at], of);
+		if (at % 4 == 0) {
+			// What is set counts until the next store, also to a page that was written to.
+			struct timespec old[2] = {{1000, 0}, {1000, 0}};
+			futimens(of->file, old);
+			fstat(of->file, &now);
+			set += now.st_mtim.tv_sec == 1000;
+			put(of->map + (at % 8 ? PAGE : 2 * PAGE), 't');
+		}
+	}
+	for (int at = 0; at < FILES; at++) {
+		munmap(all[at].map, sizeof content);
+		close(all[at].file);
+	}
+	sync();
+	for (int at = 0; at < FILES; at++)
+		at_last += has_moved(paths[at], &all[at]);
+	printf("moved by stores: %d, synced %d, set %d, at last %d\n", stored, synced, set, at_last);
+}
+
 int main(int count, char **words)
 {
 	char what[16] = "";
@@ -460,6 +527,8 @@ int main(int count, char **words)
 		parts();
 	else if (!strcmp(what, "fill"))
 		fill();
+	else if (!strcmp(what, "stamps"))
+		stamps();
 	else
 		bad();
 	return 0;

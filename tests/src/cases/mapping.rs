@@ -16,7 +16,7 @@ use machine::nbd::Server;
 use machine::qemu::{Event, Guest, Machine};
 use trefoil_gate::build;
 
-use super::recovery::{expect_no_restart, expect_restarts, expect_restarts_from};
+use super::recovery::{MANY_RESTARTS, expect_no_restart, expect_restarts, expect_restarts_from};
 use super::{Case, case};
 use crate::bench::{Answer, Bench, LIMIT};
 
@@ -36,6 +36,11 @@ pub(super) const CASES: &[Case] = &[
     case("mapping-that-is-written-to-while-its-shadow-dies", rested),
     case("mapping-that-is-stored-survives-a-power-cut", power_cut),
     case("mapping-of-a-hole-until-the-disk-is-full", filled),
+    case("mapping-moves-the-time-of-what-was-just-written", stamps),
+    case(
+        "mapping-moves-the-time-while-its-shadow-dies",
+        stamps_over_shadows,
+    ),
 ];
 
 /// The program, made by the host's compiler.
@@ -274,6 +279,43 @@ fn rested(bench: &Bench<'_>) -> Result<()> {
     expect_no_restart(&answer.stdout, "mini")?;
     same_file(bench, &disk, &root, "rested")?;
     same_file(bench, &disk, &root, "unwritten")
+}
+
+/// A store moves the times of a file, also to a page that a write has made dirty just before.
+fn stamps(bench: &Bench<'_>) -> Result<()> {
+    let said = stamped(bench, "")?;
+    for domain in ["vfs", "ext2", "mini"] {
+        expect_no_restart(&said, domain)?;
+    }
+    Ok(())
+}
+
+/// So it does over deaths of the shadow, alone and with the file system.
+fn stamps_over_shadows(bench: &Bench<'_>) -> Result<()> {
+    let strike =
+        "sleep 0.4; crash vfs; sleep 0.4; kill-domain vfs; sleep 0.4; kill-domain vfs ext2";
+    let said = stamped(bench, &format!("{strike}; {strike};"))?;
+    expect_restarts_from(&said, "vfs", 4)?;
+    expect_no_restart(&said, "mini")
+}
+
+/// What is printed while and after the program stores to files that it has written, and `strikes`
+/// are made.
+fn stamped(bench: &Bench<'_>, strikes: &str) -> Result<String> {
+    let disk = bench.small_disk("16M", &["-j", "-J", "size=4", "-I", "256"], |_| Ok(()))?;
+    let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let usual = manifests::with_limits(&usual, &["vfs", "ext2"], MANY_RESTARTS)?;
+    let mut machine = bench.machine_with(&disk);
+    machine.archive = Some(archive(bench, &program(bench)?, &usual, "")?);
+    machine.processors = 2;
+    let line = format!("{RUN} '/disk stamps' & {strikes} wait; sync; domains -q");
+    let answer = bench.exec_on(machine, &line)?;
+    expect(
+        &answer,
+        "moved by stores: 60, synced 20, set 15, at last 60\n",
+    )?;
+    bench.expect_clean(&disk)?;
+    Ok(answer.stdout)
 }
 
 /// What `msync` has acknowledged is on the disk when the power is cut, in each page.

@@ -184,8 +184,9 @@ impl Pages {
         let Some(file) = self.known(inode) else {
             return change();
         };
-        let _state = file.state.lock();
+        let mut state = file.state.lock();
         change()?;
+        self.await_faults(&file, &mut state)?;
         file.set_record(|record| record.modified = modified)
     }
 }

@@ -9,7 +9,7 @@ use core::ops::Range;
 use interfaces::FsError;
 use redo::{Host, Target};
 
-use super::file::{File, Stored};
+use super::file::{File, State, Stored};
 use super::storing::Who;
 use super::{PAGE, Pages, memory_error};
 use crate::instance::Instance;
@@ -81,11 +81,23 @@ impl Pages {
         {
             return Ok(false);
         }
+        self.redo_written(file, &mut state, &(first..end))?;
+        Ok(true)
+    }
+
+    /// What was stored with some of these pages, which were written to since, is dirty, and stored
+    /// no more.
+    pub(super) fn redo_written(
+        &self,
+        file: &File,
+        state: &mut State,
+        pages: &Range<u64>,
+    ) -> Result<(), FsError> {
         let mut at = 0;
         while let Some(stored) = state.stored.get(at) {
             let (first, count) = (stored.first, stored.count);
             let mut dirty = 0;
-            for page in shared(stored) {
+            for page in first.max(pages.start)..(first + count).min(pages.end) {
                 dirty += u64::from(file.owner.tags(page).map_err(memory_error)?.dirty);
             }
             if dirty == 0 {
@@ -93,11 +105,11 @@ impl Pages {
                 continue;
             }
             state.stored.swap_remove(at);
-            self.redo(file, &mut state, first, count)?;
+            self.redo(file, state, first, count)?;
             // They were counted when they were written to.
-            self.count_stored(&mut state, dirty);
+            self.count_stored(state, dirty);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Stores what is dirty of some bytes of a file; all of it where the file system would have a

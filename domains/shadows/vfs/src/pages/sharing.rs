@@ -6,6 +6,12 @@
 //! told at that moment, not whoever stores. After that the kernel lets the program write, and the
 //! page is dirty, until it is stored: then the next write is a fault again.
 //!
+//! # The time of change
+//! It is moved at that fault, so what a program writes costs nothing after it. A page that a write
+//! has made dirty is met by a fault, too, the first time. Who sets the time has all pages met by
+//! one, so that what is written later counts. What is written after a write, to a page that was
+//! met by a fault before that, has the time of the write, as on Linux.
+//!
 //! # Behind the end
 //! A program may write to all of the last page. What is behind the file's end there is cleared
 //! before the page is stored, and before the file becomes longer. What a program writes just then
@@ -105,6 +111,8 @@ impl Pages {
         }
         let tags = file.owner.tags(page).map_err(memory_error)?;
         if tags.dirty {
+            // By a write, or by another program: it has its room, and the file the time of that.
+            file.set_record(|record| record.modified = time::wall_coarse())?;
             return Ok(Some(true));
         }
         // If it has gone, it may be there again by the time that the program writes.
@@ -122,6 +130,26 @@ impl Pages {
         }
         file.set_record(|record| record.modified = time::wall_coarse())?;
         Ok(Some(true))
+    }
+
+    /// Has a program that writes to a page of a file, whose lock is held, meet a fault before.
+    pub(super) fn await_faults(&self, file: &File, state: &mut State) -> Result<(), FsError> {
+        if !file.record.lock().is_shared {
+            return Ok(());
+        }
+        self.redo_written(file, state, &(0..u64::MAX))?;
+        let mut from = 0;
+        while from < state.pages {
+            let cleaned = file.owner.clean(from, state.pages - from);
+            let Some((first, count)) = cleaned.map_err(memory_error)? else {
+                break;
+            };
+            // They are dirty still, and were counted.
+            let again = file.owner.redo(first, count);
+            again.map_err(memory_error)?;
+            from = first + count;
+        }
+        Ok(())
     }
 
     /// Has the file system give a page its place on the disk, by what is in it, so that it says
