@@ -166,7 +166,7 @@ impl Pages {
         let Some(number) = remains.orphan else {
             return;
         };
-        if let Err(error) = shadow.engine().remove_hidden(shadow, number) {
+        if let Err(error) = shadow.engine().release_hidden(shadow, inode, number) {
             log!("inode {inode} has no name and could not be removed: {error:?}");
         }
     }

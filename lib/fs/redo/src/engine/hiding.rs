@@ -2,9 +2,9 @@
 
 use alloc::format;
 
-use super::{Engine, Host, real};
+use super::{ATTEMPTS, Engine, Host, real};
 use crate::action::{Action, Kind, Target};
-use crate::front::CLIENTS;
+use crate::front::{CLIENTS, Front, Holder};
 use crate::{ORPHAN, is_orphan_name};
 
 impl<T: Target> Engine<T> {
@@ -27,7 +27,7 @@ impl<T: Target> Engine<T> {
         match host.front(|front| front.set_orphan(inode, Some(number))) {
             true => Ok(()),
             // It was released meanwhile.
-            false => self.remove_hidden(host, number),
+            false => self.release_hidden(host, inode, number),
         }
     }
 
@@ -44,11 +44,40 @@ impl<T: Target> Engine<T> {
         Ok((number, hidden_name::<T>(number)?))
     }
 
-    /// Removes a hidden name, after the last [`release`](crate::Front::release) of what has it.
+    /// Removes a hidden name after the last [`release`](crate::Front::release) of what has it; not
+    /// if somebody has got hold of that since, by the number that a name led to before it was
+    /// hidden: then it stays for him.
     ///
     /// # Errors
     /// As [`change`](Self::change).
-    pub fn remove_hidden<H: Host<Target = T>>(
+    pub fn release_hidden<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+        number: u64,
+    ) -> Result<(), T::Error> {
+        for _ in 0..ATTEMPTS {
+            // It may have got another name, too. Then this one is not needed.
+            if host.front(|front| front.go(inode, None)) == Holder::Nobody
+                || !self.is_last_name(host, inode)?
+            {
+                let removed = self.remove_hidden(host, number);
+                host.front(Front::stay);
+                return removed;
+            }
+            if host.front(|front| front.set_orphan(inode, Some(number))) {
+                break;
+            }
+        }
+        // It stays, or others take hold and let go all the time: then it goes at the next mount.
+        Ok(())
+    }
+
+    /// Removes a hidden name of what nobody holds.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub(super) fn remove_hidden<H: Host<Target = T>>(
         &mut self,
         host: &H,
         number: u64,

@@ -110,9 +110,11 @@ impl<T: Target> Engine<T> {
         self.lane = lane;
         let is_held = host.front(|front| front.set_orphan(replaced, Some(number)));
         let result = self.change(host, order);
-        if result.is_err() || !is_held {
+        if result.is_err() {
             host.front(|front| front.set_orphan(replaced, None));
             self.remove_hidden(host, number)?;
+        } else if !is_held {
+            self.release_hidden(host, replaced, number)?;
         }
         result.map(|_| ())
     }

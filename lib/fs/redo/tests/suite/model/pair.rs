@@ -577,7 +577,8 @@ impl<L: Life> Pair<L> {
         let client = known.client;
         let remains = self.site.front(|front| front.release(client));
         if let Some(number) = remains.and_then(|remains| remains.orphan) {
-            self.engine.remove_hidden(&self.site, number).unwrap();
+            let removed = self.engine.release_hidden(&self.site, client, number);
+            removed.unwrap();
         }
     }
 
@@ -621,7 +622,9 @@ impl<L: Life> Pair<L> {
             for _ in 0..known.holds {
                 let remains = self.site.front(|front| front.release(known.client));
                 if let Some(number) = remains.and_then(|remains| remains.orphan) {
-                    self.engine.remove_hidden(&self.site, number).unwrap();
+                    let client = known.client;
+                    let removed = self.engine.release_hidden(&self.site, client, number);
+                    removed.unwrap();
                 }
             }
         }
