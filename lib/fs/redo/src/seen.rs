@@ -24,6 +24,10 @@ use alloc::vec::Vec;
 
 use key::{Key, mix};
 
+use crate::engine::Host;
+
+/// How often it is asked what a name leads to before those who change names have to wait.
+const LOOKS: u32 = 4;
 /// Places for one hash.
 const WAYS: usize = 4;
 /// Sets of names and of inodes; powers of two.
@@ -110,10 +114,15 @@ impl<E> Table<E> {
 
     /// Puts `entry` in its place, unless something that it tells may have changed since.
     fn remember(&mut self, ticket: Ticket, hash: u64, entry: E, is_it: impl Fn(&E) -> bool) {
-        let under_way = self.set_of(hash).map_or(0, |set| set.under_way);
-        if self.ticket(hash) == ticket && self.under_way == 0 && under_way == 0 {
+        if self.is_current(ticket, hash) {
             self.put(hash, entry, is_it);
         }
+    }
+
+    /// Whether nothing of this hash has changed since a ticket was taken.
+    fn is_current(&self, ticket: Ticket, hash: u64) -> bool {
+        let under_way = self.set_of(hash).map_or(0, |set| set.under_way);
+        self.ticket(hash) == ticket && self.under_way == 0 && under_way == 0
     }
 
     /// A change of what `is_it` begins, which [`end`](Self::end) ends.
@@ -241,6 +250,12 @@ impl Names {
         self.0.ticket(place.hash)
     }
 
+    /// Whether a name has led to the same all the time since a ticket was taken, and does still.
+    /// The directory lives then. It may be so and not be known.
+    pub fn is_current(&self, ticket: Ticket, place: &Place) -> bool {
+        self.0.is_current(ticket, place.hash)
+    }
+
     /// What a name leads to, if that is remembered.
     #[inline]
     pub fn recall(&self, place: &Place) -> Option<Option<u64>> {
@@ -282,6 +297,25 @@ impl Names {
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
+}
+
+/// Has `ask` say what a name leads to and what that is, until nobody has changed the name
+/// meanwhile: both were so at one moment. After some tries `alone` says it, while nobody changes
+/// anything.
+pub fn steadily<H: Host, R>(
+    host: &H,
+    place: &Place,
+    mut ask: impl FnMut() -> R,
+    alone: impl FnOnce() -> R,
+) -> R {
+    for _ in 0..LOOKS {
+        let ticket = host.front(|front| front.names.ticket(place));
+        let answer = ask();
+        if host.front(|front| front.names.is_current(ticket, place)) {
+            return answer;
+        }
+    }
+    alone()
 }
 
 /// What was known of inodes, as the file system said it.

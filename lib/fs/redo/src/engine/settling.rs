@@ -142,8 +142,12 @@ impl<T: Target> Engine<T> {
         Err(T::error(Fault::Failed))
     }
 
-    /// Has `work` done with an instance that is up to date, again if it dies.
-    pub(super) fn consult<H: Host<Target = T>, R>(
+    /// Has `work` done with an instance that is up to date, again if it dies. Nobody changes
+    /// anything meanwhile.
+    ///
+    /// # Errors
+    /// Those of `work`; there is no working instance.
+    pub fn consult<H: Host<Target = T>, R>(
         &mut self,
         host: &H,
         work: impl Fn(&T) -> Result<R, T::Error>,

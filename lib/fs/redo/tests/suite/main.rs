@@ -6,6 +6,7 @@ mod crashes;
 mod few;
 mod holds;
 mod intents;
+mod looking;
 mod model;
 mod noted;
 mod real;
