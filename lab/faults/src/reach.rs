@@ -105,7 +105,7 @@ impl<'a> Way<'a> {
                     false => Ok(found(&outcome)),
                 };
             }
-            live.lane.begin(ticket)?;
+            live.lane.begin(ticket, None, None)?;
             call(&live.lane)
         })
     }

@@ -96,6 +96,7 @@ fn fs_error(error: &FsError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         FsError::Invalid => "Invalid argument",
         FsError::Unsupported => "Operation not supported by this file system",
         FsError::CrossDevice => "Invalid cross-device link",
+        FsError::Stale => "Stale file handle",
         FsError::Busy => "Device or resource busy",
         FsError::Device => "Input/output error",
         FsError::Down => "the file system or its disk is down (see dmesg and domains)",

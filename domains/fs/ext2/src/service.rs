@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
-    RVec, Renaming, RpcResult, Text, UserBuf, VmoView, Walked,
+    RVec, Renaming, RpcError, RpcResult, Taken, Text, UserBuf, VmoView, Walked,
 };
 use vfs::entries::{self, Packer};
 use vfs::fence;
@@ -61,7 +61,12 @@ impl FileSystem for Service {
         Err(FsError::Unsupported)
     }
 
-    fn begin(&self, _ticket: u64) -> Result<(), FsError> {
+    fn begin(
+        &self,
+        _ticket: u64,
+        _first: Option<u32>,
+        _second: Option<u32>,
+    ) -> Result<(), FsError> {
         Err(FsError::Unsupported)
     }
 
@@ -80,17 +85,34 @@ impl FileSystem for Service {
     }
 
     /// Names are remembered by who is in front of it.
-    fn walk(&self, _from: u64, _path: &RVec<u8>) -> Result<Walked, FsError> {
+    fn walk(&self, _from: u64, _life: Option<u32>, _path: &RVec<u8>) -> Result<Walked, FsError> {
         Err(FsError::Unsupported)
     }
 
-    fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+    fn hold(&self, inode: u64, life: Option<u32>) -> Result<Handle<dyn Hold>, FsError> {
         let ino = number(inode)?;
         self.view(|fs| fs.open(ino))?;
-        Ok(Handle::<dyn Hold>::new(Held {
+        // From here on `held` lets go, also if it is another's number by now.
+        let held = Held {
             volume: self.volume.clone(),
             ino,
-        })?)
+        };
+        if let Some(life) = life
+            && self.view(|fs| fs.getattr(ino))?.generation != life
+        {
+            return Err(FsError::Stale);
+        }
+        Ok(Handle::<dyn Hold>::new(held)?)
+    }
+
+    /// As [`walk`](Self::walk).
+    fn take(
+        &self,
+        _directory: u64,
+        _life: Option<u32>,
+        _name: &RVec<u8>,
+    ) -> Result<Taken, FsError> {
+        Err(FsError::Unsupported)
     }
 
     fn read(&self, inode: u64, offset: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {

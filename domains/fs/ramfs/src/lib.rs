@@ -61,6 +61,8 @@ pub fn start(
         _ => RpcError::Refused,
     })?;
     files.spare_memory(memory::is_short);
+    // A number that somebody has of the instance before is in no life here.
+    files.count_lives_from(time::now() as u32);
     let files = Arc::new(RwLock::new(files));
     let watched = files.clone();
     thread::spawn("keeper", move || watch(&watched))?;

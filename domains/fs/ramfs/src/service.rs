@@ -101,8 +101,15 @@ impl FileSystemBase for Service {
         self.look(|fs| fs.lookup(directory, name))
     }
 
-    fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
-        self.run(|fs| fs.hold(inode))?;
+    fn hold(&self, inode: u64, life: Option<u32>) -> Result<Handle<dyn Hold>, FsError> {
+        let mut files = self.files.write();
+        self.fence.admit(self.caller).map_err(fenced)?;
+        let is_it = |of: ramfs::Attributes| life.is_none_or(|life| life == of.life);
+        if !files.attributes(inode).map(is_it).map_err(fs_error)? {
+            return Err(FsError::Stale);
+        }
+        files.hold(inode).map_err(fs_error)?;
+        drop(files);
         // From here on `Held` lets go, also if there is no handle for it.
         let held = Held {
             files: self.files.clone(),
@@ -314,8 +321,7 @@ fn metadata(of: ramfs::Attributes) -> Metadata {
         user: 0,
         group: 0,
         device: 0,
-        // A number is never used again.
-        generation: 0,
+        generation: of.life,
     }
 }
 

@@ -9,6 +9,7 @@ use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{FileSystem, FsError, Handle, LaneOutcome};
 
+use crate::known::Known;
 use crate::mount::Live;
 
 /// The most lanes of a domain. Changes beyond that are not made again.
@@ -108,11 +109,12 @@ impl Lane {
     /// then `found` says what its outcome is.
     ///
     /// # Errors
-    /// The file system's; `Restarted` if nobody knows; `Device` if instances died of it.
+    /// The file system's, also that what it is about is stale; `Restarted` if nobody knows;
+    /// `Device` if instances died of it.
     pub(crate) fn attempt<T>(
         &mut self,
         live: &Live,
-        change: &mut Change,
+        (change, on): (&mut Change, [Option<Known>; 2]),
         operation: impl FnOnce(&Handle<dyn FileSystem>) -> Result<T, FsError>,
         found: impl FnOnce(&LaneOutcome) -> T,
     ) -> Result<T, FsError> {
@@ -129,7 +131,8 @@ impl Lane {
             };
         }
         change.was_tried = true;
-        way.begin(change.ticket)?;
+        let [first, second] = on.map(|known| known.and_then(|known| known.life));
+        way.begin(change.ticket, first, second)?;
         operation(way)
     }
 }

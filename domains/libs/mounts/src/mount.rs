@@ -17,11 +17,12 @@ use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
 use gate::{Pass, Passage};
 use interfaces::{
-    Failure, FileKind, FileSystem, FsError, FsVolume, Handle, Hold, LaneOutcome, RVec, Respawn,
-    RpcError, Walked,
+    Failure, FileKind, FileSystem, FsError, FsVolume, Handle, Hold, LaneOutcome, Metadata, RVec,
+    Respawn, RpcError, Taken, Walked,
 };
 use respawn::Absent;
 
+use crate::known::{Known, is_gone};
 use crate::lanes::Lanes;
 use crate::seat::Seat;
 
@@ -57,8 +58,61 @@ impl Live {
     ///
     /// # Errors
     /// The file system's.
-    pub(crate) fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
-        self.holder.as_ref().unwrap_or(&self.fs).hold(inode)
+    pub(crate) fn hold(&self, known: Known) -> Result<Handle<dyn Hold>, FsError> {
+        known.tell(self.by_holder().hold(known.inode, known.life))
+    }
+
+    fn by_holder(&self) -> &Handle<dyn FileSystem> {
+        self.holder.as_ref().unwrap_or(&self.fs)
+    }
+
+    /// What a name in a directory leads to; `None`: nothing.
+    ///
+    /// # Errors
+    /// The file system's; `Stale`: the directory is.
+    pub fn find(&self, directory: Known, name: &RVec<u8>) -> Result<Option<Metadata>, FsError> {
+        let is_plain = !matches!(&name[..], b"." | b"..");
+        if is_plain
+            && self.walks()
+            && let Some(walked) = self.walk(directory, name)?
+        {
+            return Ok(walked.found);
+        }
+        directory.expect(self)?;
+        let inode = match self.fs.lookup(directory.inode, name) {
+            Err(FsError::NotFound) => return Ok(None),
+            found => found?,
+        };
+        match self.fs.metadata(inode) {
+            // It was replaced meanwhile.
+            Err(FsError::NotFound) => Err(FsError::Stale),
+            found => found.map(Some),
+        }
+    }
+
+    /// What is known of an inode.
+    ///
+    /// # Errors
+    /// The file system's; `Stale`: it lives no more.
+    pub fn metadata(&self, known: Known) -> Result<Metadata, FsError> {
+        match known.tell(self.fs.metadata(known.inode))? {
+            of if known.life.is_none_or(|life| life == of.generation) => Ok(of),
+            _ => Err(FsError::Stale),
+        }
+    }
+
+    /// Where a symbolic link leads.
+    ///
+    /// # Errors
+    /// The file system's; `Stale`: it lives no more.
+    pub fn target(&self, link: Known, room: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let target = self.fs.read_link(link.inode, room);
+        if is_gone(&target) {
+            return target;
+        }
+        // It has been the same link all the time if it is still.
+        self.metadata(link)?;
+        target
     }
 
     /// Whether it walks paths, for all that is known.
@@ -70,8 +124,8 @@ impl Live {
     ///
     /// # Errors
     /// The file system's.
-    pub fn walk(&self, from: u64, path: &RVec<u8>) -> Result<Option<Walked>, FsError> {
-        match self.fs.walk(from, path) {
+    pub fn walk(&self, from: Known, path: &RVec<u8>) -> Result<Option<Walked>, FsError> {
+        match self.fs.walk(from.inode, from.life, path) {
             Err(FsError::Unsupported) => {
                 self.is_lame.store(true, Ordering::Relaxed);
                 Ok(None)
@@ -321,22 +375,32 @@ impl Mount {
     }
 
     /// Makes a change that must not be made twice: once, whoever dies, if the next instance goes on
-    /// where the one before was. `found` says what has come of one that an instance before has
-    /// made; see [`Lanes`].
+    /// where the one before was. It is `on` one or two inodes, in the order in which it names them.
+    /// `found` says what has come of one that an instance before has made; see [`Lanes`].
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// As [`call`](Self::call); `Stale`: one of the inodes is, and nothing was changed.
     pub fn change<T>(
         &self,
+        on: [Option<Known>; 2],
         mut operation: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
         found: impl Fn(&LaneOutcome) -> T,
     ) -> Result<T, FsError> {
         let first = self.live()?.ok_or(FsError::Down)?;
         let taken = first.lineage.and_then(|_| self.lanes.take(&first));
         let Some((mut lane, mut change)) = taken else {
-            return self.call(|live| operation(&live.fs));
+            return self.call(|live| {
+                let known = || on.into_iter().flatten();
+                known().try_for_each(|known| known.expect(live))?;
+                let done = operation(&live.fs);
+                if done.as_ref().is_err_and(|error| !error.is_gone()) {
+                    // Was it said of the name, or of a directory that is another by now?
+                    known().try_for_each(|known| known.expect(live))?;
+                }
+                done
+            });
         };
-        let result = self.ask(|live| lane.attempt(live, &mut change, &mut operation, &found));
+        let result = self.ask(|live| lane.attempt(live, (&mut change, on), &mut operation, &found));
         self.lanes.give(lane);
         result
     }
@@ -344,16 +408,45 @@ impl Mount {
     /// Holds an inode, for as long as the seat is there.
     ///
     /// # Errors
-    /// The file system's; no memory.
-    pub fn hold(&self, inode: u64, kind: FileKind) -> Result<Arc<Seat>, FsError> {
-        let seat = Arc::new(Seat::new(inode, kind));
+    /// The file system's; `Stale`: it lives no more; no memory.
+    pub fn hold(&self, known: Known, kind: FileKind) -> Result<Arc<Seat>, FsError> {
+        let seat = Arc::new(Seat::new(known.inode, kind));
         self.add_seat(&seat)?;
-        let hold = || self.attempt(|live| Ok((live.clone(), live.hold(inode)?)));
+        let hold = || self.attempt(|live| Ok((live.clone(), live.hold(known)?)));
         let (live, hold) = self.again(hold)?;
         if !self.sit(&seat, &live, hold) {
             self.keep(&seat);
         }
         Ok(seat)
+    }
+
+    /// Holds what a name in a directory leads to while nobody changes names; what that is. It is
+    /// for who has found stale again and again what the name had led to.
+    ///
+    /// # Errors
+    /// The file system's; no memory; `Stale`: the directory is, or another instance serves now, or
+    /// this file system has no such way.
+    pub fn take_name(
+        &self,
+        directory: Known,
+        name: &RVec<u8>,
+    ) -> Result<(Metadata, Arc<Seat>), FsError> {
+        let take = |live: &Arc<Live>| {
+            let taken = live.by_holder().take(directory.inode, directory.life, name);
+            Ok((live.clone(), taken?))
+        };
+        let (live, Taken { of, hold }) = match self.attempt(take) {
+            Err(FsError::Unsupported) => return Err(FsError::Stale),
+            // Another instance may tell.
+            Err(error) if error.is_gone() => return Err(FsError::Stale),
+            taken => taken?,
+        };
+        let seat = Arc::new(Seat::new(of.inode, of.kind));
+        self.add_seat(&seat)?;
+        match self.sit(&seat, &live, hold) {
+            true => Ok((of, seat)),
+            false => Err(FsError::Stale),
+        }
     }
 
     /// As [`ask`](Self::ask), with the inode held by the instance that is asked.
@@ -382,7 +475,7 @@ impl Mount {
     ) -> Result<(u64, u64), FsError> {
         // The hold first.
         self.ask_held(seat, |_| Ok(()))?;
-        self.change(append, |outcome| (outcome.first, outcome.second))
+        self.change([None; 2], append, |outcome| (outcome.first, outcome.second))
     }
 
     /// Takes hold again, if the file system was restarted. What goes wrong is seen by the next

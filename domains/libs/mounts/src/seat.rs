@@ -3,6 +3,7 @@
 use domain_rt::sync::Mutex;
 use interfaces::{Failure, FileKind, FsError, Handle, Hold};
 
+use crate::known::Known;
 use crate::mount::Live;
 
 /// A hold, which passes from instance to instance.
@@ -86,7 +87,7 @@ impl Seat {
         if live.fs.metadata(self.inode)?.kind != self.kind {
             return Err(FsError::NotFound);
         }
-        let hold = live.hold(self.inode)?;
+        let hold = live.hold(Known::held(self.inode))?;
         let state = self.state.lock();
         let is_same = state.by.is_some_and(|by| live.goes_on(by.lineage));
         let is_shared = state.shared && is_same;

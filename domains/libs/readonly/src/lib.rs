@@ -7,7 +7,7 @@
 
 use interfaces::{
     FileSystem, FileSystemBase, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
-    Walked,
+    Taken, Walked,
 };
 use vfs::entries::{self, Packer};
 
@@ -82,7 +82,17 @@ impl<T: Tree> FileSystemBase for ReadOnly<T> {
     }
 
     /// Names are looked up one by one.
-    fn walk(&self, _from: u64, _path: &RVec<u8>) -> Result<Walked, FsError> {
+    fn walk(&self, _from: u64, _life: Option<u32>, _path: &RVec<u8>) -> Result<Walked, FsError> {
+        Err(FsError::Unsupported)
+    }
+
+    /// A name always leads to the same.
+    fn take(
+        &self,
+        _directory: u64,
+        _life: Option<u32>,
+        _name: &RVec<u8>,
+    ) -> Result<Taken, FsError> {
         Err(FsError::Unsupported)
     }
 
@@ -95,7 +105,8 @@ impl<T: Tree> FileSystemBase for ReadOnly<T> {
         self.0.look_up(directory, name)
     }
 
-    fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+    /// A number is always the same file's.
+    fn hold(&self, inode: u64, _life: Option<u32>) -> Result<Handle<dyn Hold>, FsError> {
         self.0.is_directory(inode)?;
         Ok(Handle::<dyn Hold>::new(Held(inode))?)
     }

@@ -14,7 +14,7 @@ mod listing;
 
 use crate::errno::{
     EBUSY, EEXIST, EFBIG, EINTR, EINVAL, EIO, EISDIR, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOMEM,
-    ENOSPC, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EROFS, EXDEV, Error,
+    ENOSPC, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EROFS, ESTALE, EXDEV, Error,
 };
 use crate::pipes::NamedPipes;
 use alloc::sync::Arc;
@@ -23,7 +23,8 @@ use interfaces::{
     FileKind, FileSystem, FsError, Handle, Metadata, RVec, Respawn, RpcError, RpcResult,
 };
 use linux::files::{Attributes, BLOCK, CHARACTER, DIRECTORY, FIFO, LINK, REGULAR, SOCKET};
-use mounts::{Live, Mount, Seat};
+use mounts::{Known, Live, Mount, Seat};
+use vfs::again;
 use vfs::walk::{self, Leap, Place, Tree, WalkError};
 
 pub use changing::Wish;
@@ -47,7 +48,7 @@ pub struct Disk {
 /// What a name leads to.
 #[derive(Clone)]
 pub struct Node {
-    inode: u64,
+    known: Known,
     kind: FileKind,
     /// What is known of it, if that was asked.
     of: Option<Metadata>,
@@ -56,7 +57,7 @@ pub struct Node {
 /// Where a path leads.
 pub struct Led {
     /// The directory that the last name is in.
-    directory: u64,
+    directory: Known,
     /// The last name; empty: the path ends with the root, `.` or `..`.
     name: Vec<u8>,
     /// What it leads to.
@@ -69,8 +70,8 @@ pub enum There {
     Directory,
     /// A device that takes and gives bytes, of this number.
     Device(u32),
-    /// A pipe, of this inode.
-    Pipe(u64),
+    /// A pipe, held.
+    Pipe(Arc<Seat>),
 }
 
 /// The path on the disk of one from the root on that leads there.
@@ -94,6 +95,7 @@ fn fs_error(error: FsError) -> Error {
         FsError::Unsupported => EOPNOTSUPP,
         FsError::CrossDevice => EXDEV,
         FsError::Busy => EBUSY,
+        FsError::Stale => ESTALE,
         FsError::Rpc(RpcError::NoMemory) => ENOMEM,
         FsError::Rpc(RpcError::Interrupted) => EINTR,
         _ => EIO,
@@ -171,17 +173,57 @@ impl Disk {
             WalkError::TooLong => ENAMETOOLONG,
             WalkError::Tree(error) => fs_error(error),
         })?;
-        let complete = |node: Node| node.of.map_or_else(|| self.metadata(node.inode), Ok);
+        let complete = |node: Node| node.of.map_or_else(|| self.metadata(node.known.inode), Ok);
         Ok(Led {
-            directory: found.directory.node.inode,
+            directory: found.directory.node.known,
             name: found.name,
             node: found.node.map(complete).transpose().map_err(fs_error)?,
         })
     }
 
+    /// Has `attempt` made, which follows a path, until what it finds is not stale. It is told how
+    /// often it was.
+    fn look_again<T>(&self, attempt: impl FnMut(u32) -> Result<T, Error>) -> Result<T, Error> {
+        again::look_again(|error| *error == ESTALE, ENOENT, attempt)
+    }
+
     /// What there is at a path.
     fn at(&self, path: &[u8], follow: bool) -> Result<Metadata, Error> {
-        self.walk(path, follow)?.node.ok_or(ENOENT)
+        self.look_again(|_| self.walk(path, follow)?.node.ok_or(ENOENT))
+    }
+
+    /// What there is at a path, held. After some attempts nobody changes names meanwhile.
+    fn take(&self, led: &Led, before: u32) -> Result<(Metadata, Arc<Seat>), Error> {
+        let of = led.node.ok_or(ENOENT)?;
+        if before < again::PATIENCE || led.name.is_empty() {
+            let known = match led.name.is_empty() {
+                // The root stays.
+                true => Known::held(of.inode),
+                false => Known::from(&of),
+            };
+            let seat = self.mount.hold(known, of.kind).map_err(fs_error)?;
+            return Ok((of, seat));
+        }
+        let name = text(&led.name).map_err(|error| fs_error(error.into()))?;
+        match self.mount.take_name(led.directory, &name) {
+            // It is another, and to be looked at.
+            Ok((taken, _)) if taken.kind != of.kind => Err(ESTALE),
+            taken => taken.map_err(fs_error),
+        }
+    }
+
+    /// Does something with the inode that a path leads to, which is held meanwhile.
+    pub fn with<T>(
+        &self,
+        path: &[u8],
+        follow: bool,
+        act: impl Fn(&Metadata) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.look_again(|before| {
+            let led = self.walk(path, follow)?;
+            let (of, _held) = self.take(&led, before)?;
+            act(&of)
+        })
     }
 
     /// What `stat` tells of a path.
@@ -197,16 +239,6 @@ impl Disk {
         asked.map(|of| attributes(&of)).map_err(fs_error)
     }
 
-    /// Keeps a pipe's inode from becoming another one's.
-    pub fn hold_pipe(&self, inode: u64) -> Result<Arc<Seat>, Error> {
-        self.mount.hold(inode, FileKind::Pipe).map_err(fs_error)
-    }
-
-    /// The inode that a path leads to.
-    pub fn inode_at(&self, path: &[u8], follow: bool) -> Result<u64, Error> {
-        self.at(path, follow).map(|of| of.inode)
-    }
-
     /// The generation of an inode: which of the files it is that have had its number.
     pub fn generation(&self, inode: u64) -> Result<u32, Error> {
         let of = self.metadata(inode).map_err(fs_error)?;
@@ -215,15 +247,17 @@ impl Disk {
 
     /// Where the symbolic link at a path leads.
     pub fn link_target(&self, path: &[u8]) -> Result<Vec<u8>, Error> {
-        let of = self.at(path, false)?;
-        self.target(&of.into()).map_err(fs_error)?.ok_or(EINVAL)
+        self.look_again(|_| {
+            let of = self.walk(path, false)?.node.ok_or(ENOENT)?;
+            self.target(&of.into()).map_err(fs_error)?.ok_or(EINVAL)
+        })
     }
 }
 
 impl From<Metadata> for Node {
     fn from(of: Metadata) -> Self {
         Node {
-            inode: of.inode,
+            known: Known::from(&of),
             kind: of.kind,
             of: Some(of),
         }
@@ -237,7 +271,7 @@ impl Tree for Disk {
     fn root(&self) -> Result<Node, FsError> {
         let root = self.mount.ask(|live| Ok(live.root))?;
         Ok(Node {
-            inode: root,
+            known: Known::held(root),
             kind: FileKind::Directory,
             of: None,
         })
@@ -245,29 +279,26 @@ impl Tree for Disk {
 
     fn look_up(&self, directory: &Node, name: &[u8]) -> Result<Option<Node>, FsError> {
         let name = text(name)?;
-        let found = self.mount.ask(|live| {
-            let inode = live.fs.lookup(directory.inode, &name)?;
-            live.fs.metadata(inode)
-        });
-        match found {
-            Err(FsError::NotFound) => Ok(None),
-            found => found.map(|of| Some(of.into())),
-        }
+        let found = self.mount.ask(|live| live.find(directory.known, &name))?;
+        Ok(found.map(Node::from))
     }
 
     fn leap(&self, directory: &Node, path: &[u8]) -> Result<Option<Leap<Node>>, FsError> {
         let path = text(path)?;
         let walk = |live: &Live| match live.walks() {
-            true => live.walk(directory.inode, &path),
+            true => live.walk(directory.known, &path),
             false => Ok(None),
         };
         let walked = self.mount.ask(walk)?.filter(|walked| walked.used > 0);
         Ok(walked.map(|walked| Leap {
             used: usize::try_from(walked.used).unwrap_or(usize::MAX),
-            directory: match walked.directory == directory.inode {
+            directory: match walked.directory == directory.known.inode {
                 true => directory.clone(),
                 false => Node {
-                    inode: walked.directory,
+                    known: Known {
+                        inode: walked.directory,
+                        life: walked.life,
+                    },
                     kind: FileKind::Directory,
                     of: None,
                 },
@@ -282,7 +313,7 @@ impl Tree for Disk {
         }
         let target: RVec<u8> = self.mount.ask(|live| {
             let room = RVec::zeroed(LONGEST)?;
-            live.fs.read_link(node.inode, room)
+            live.target(node.known, room)
         })?;
         let mut bytes = Vec::new();
         bytes
@@ -294,12 +325,5 @@ impl Tree for Disk {
 
     fn is_directory(&self, node: &Node) -> bool {
         node.kind == FileKind::Directory
-    }
-}
-
-impl There {
-    /// A file, held.
-    fn file(disk: &Arc<Disk>, inode: u64) -> Result<Self, Error> {
-        DiskFile::new(disk, inode).map(There::File)
     }
 }

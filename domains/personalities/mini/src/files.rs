@@ -139,19 +139,21 @@ impl Open {
         }
     }
 
-    /// The disk that it is on, and its number there.
-    pub fn node(&self) -> Result<(Arc<Disk>, u64), Error> {
+    /// Does something with the disk that it is on and its number there, which is held meanwhile.
+    pub fn with_node<T>(&self, act: impl Fn(&Disk, u64) -> Result<T, Error>) -> Result<T, Error> {
         match self {
             Open::Disk(open) => {
                 let (disk, inode) = open.file.node();
-                Ok((disk.clone(), inode))
+                act(disk, inode)
             }
             Open::Directory(directory) => {
                 let (disk, _) = directory.listing.as_ref().ok_or(EROFS)?;
-                let inode = disk.inode_at(disk::below(&directory.path), true)?;
-                Ok((disk.clone(), inode))
+                disk.with(disk::below(&directory.path), true, |of| act(disk, of.inode))
             }
-            Open::Pipe(end) => end.node(),
+            Open::Pipe(end) => {
+                let (disk, inode) = end.node()?;
+                act(&disk, inode)
+            }
             Open::File(..) => Err(EROFS),
             _ => Err(EINVAL),
         }

@@ -145,12 +145,12 @@ pub fn pipe(never_waits: bool) -> [PipeEnd; 2] {
     })
 }
 
-/// The pipe of an inode, which others may have open.
-fn named(disk: &Arc<Disk>, inode: u64) -> Result<Arc<Shared>, Error> {
-    let seat = disk.hold_pipe(inode)?;
+/// The pipe whose inode is held, which others may have open.
+fn named(disk: &Arc<Disk>, seat: Arc<Seat>) -> Arc<Shared> {
+    let inode = seat.inode();
     let mut pipes = disk.pipes.0.lock();
     if let Some(there) = pipes.get(&inode).and_then(Weak::upgrade) {
-        return Ok(there);
+        return there;
     }
     let new = Arc::new(Shared {
         state: Mutex::new(Watched::new(Pipe::with_name())),
@@ -160,7 +160,7 @@ fn named(disk: &Arc<Disk>, inode: u64) -> Result<Arc<Shared>, Error> {
         }),
     });
     pipes.insert(inode, Arc::downgrade(&new));
-    Ok(new)
+    new
 }
 
 impl PipeEnd {
@@ -170,8 +170,8 @@ impl PipeEnd {
     /// # Errors
     /// The disk's; no memory; `ENXIO`: nobody reads, and one is not to wait; `EINTR`: a signal has
     /// come.
-    pub fn open(task: &Task, disk: &Arc<Disk>, inode: u64, ends: Ends) -> Result<Self, Error> {
-        let pipe = named(disk, inode)?;
+    pub fn open(task: &Task, disk: &Arc<Disk>, seat: Arc<Seat>, ends: Ends) -> Result<Self, Error> {
+        let pipe = named(disk, seat);
         let mut state = pipe.state.lock();
         let other = if ends.reads { End::Write } else { End::Read };
         let has_met = ends.reads == ends.writes || state.pipe.holders(other) > 0;

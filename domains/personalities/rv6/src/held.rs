@@ -31,9 +31,33 @@ impl Held {
         }
         let in_use = volumes.mounts.enter(node.volume)?;
         let mount = volumes.mounts.get(node.volume).ok_or(FsError::Device)?;
-        let seat = mount.hold(node.inode, node.kind)?;
+        let seat = mount.hold(node.known(), node.kind)?;
         Ok(Held {
-            node,
+            node: node.held(),
+            place: Some((mount, seat)),
+            _in_use: Some(in_use),
+        })
+    }
+
+    /// Takes hold of what a name in a directory leads to, while nobody changes names; see
+    /// [`Mount::take_name`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn take(volumes: &Volumes, directory: &Node, name: &[u8]) -> Result<Self, FsError> {
+        let in_use = volumes.mounts.enter(directory.volume)?;
+        let mount = volumes
+            .mounts
+            .get(directory.volume)
+            .ok_or(FsError::Device)?;
+        let (of, seat) = mount.take_name(directory.known(), &RVec::from_slice(name)?)?;
+        Ok(Held {
+            node: Node {
+                inode: of.inode,
+                kind: of.kind,
+                life: None,
+                volume: directory.volume,
+            },
             place: Some((mount, seat)),
             _in_use: Some(in_use),
         })

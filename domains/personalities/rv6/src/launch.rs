@@ -22,6 +22,7 @@ use crate::descriptors::Descriptors;
 use crate::errors;
 use crate::images::Prepared;
 use crate::ledger::{Charge, Later, PROCESS};
+use crate::names;
 use crate::process::{Birth, Directory, Process, Running};
 use crate::script;
 use crate::system::System;
@@ -74,7 +75,7 @@ pub fn launch(system: &Arc<System>, mut launch: Launch) -> Result<u32, Errno> {
     {
         return Err(Errno::Invalid);
     }
-    let prepared = find_image(system, &mut launch)?;
+    let prepared = names::look_again(|_| find_image(system, &mut launch))?;
     let name = file_name(&launch.path);
     let charged = PROCESS + launch.arguments.len() + launch.environment.len();
     let job = launch.job.unwrap_or_else(|| system.table.new_job());
@@ -122,9 +123,10 @@ fn find_image(system: &System, launch: &mut Launch) -> Result<Arc<Prepared>, Err
         return Err(refused);
     };
     let node = find(system, launch, &interpreter.path)?;
+    let image = system.images.get(&system.volumes, node)?;
     launch.path = interpreter.path;
     launch.arguments = interpreter.arguments;
-    system.images.get(&system.volumes, node)
+    Ok(image)
 }
 
 fn find(system: &System, launch: &Launch, path: &[u8]) -> Result<Node, Errno> {

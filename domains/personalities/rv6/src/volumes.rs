@@ -9,7 +9,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use interfaces::{FileKind, FileSystem, FsError, Handle, LaneOutcome, Metadata, RVec, Walked};
-use mounts::{Live, Mount};
+use mounts::{Known, Live, Mount};
 use vfs::walk::{Leap, Place, Tree};
 
 use crate::mount_table::{MountTable, Origin, Point};
@@ -31,7 +31,7 @@ impl Volume {
 }
 
 /// A file, directory or link of some file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Node {
     /// On which file system.
     pub volume: Volume,
@@ -39,6 +39,32 @@ pub struct Node {
     pub inode: u64,
     /// What it is.
     pub kind: FileKind,
+    /// Its generation, where a name has led to it; `None`: it is held, or cannot go.
+    pub life: Option<u32>,
+}
+
+/// Whether they have the same number. Which life of it is meant is a matter of who acts by it.
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        (self.volume, self.inode) == (other.volume, other.inode)
+    }
+}
+
+impl Eq for Node {}
+
+impl Node {
+    /// As its file system knows it.
+    pub fn known(&self) -> Known {
+        Known {
+            inode: self.inode,
+            life: self.life,
+        }
+    }
+
+    /// The same, held.
+    pub fn held(self) -> Self {
+        Node { life: None, ..self }
+    }
 }
 
 /// The root directory that is there if nothing else is.
@@ -46,6 +72,7 @@ pub const EMPTY: Node = Node {
     volume: Volume::EMPTY,
     inode: EMPTY_ROOT,
     kind: FileKind::Directory,
+    life: None,
 };
 
 /// All file systems.
@@ -123,21 +150,22 @@ impl Volumes {
     pub fn change<T>(
         &self,
         volume: Volume,
+        on: [Option<Known>; 2],
         operation: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
         found: impl Fn(&LaneOutcome) -> T,
     ) -> Result<T, FsError> {
-        self.mount(volume)?.change(operation, found)
+        self.mount(volume)?.change(on, operation, found)
     }
 
     /// What is known of a node.
     ///
     /// # Errors
-    /// The file system's.
+    /// The file system's; `Stale`: it lives no more.
     pub fn metadata(&self, node: &Node) -> Result<Metadata, FsError> {
         if node.volume == Volume::EMPTY {
             return Ok(special::metadata(EMPTY_ROOT, FileKind::Directory, 0o555, 3));
         }
-        self.ask(node.volume, |live| live.fs.metadata(node.inode))
+        self.ask(node.volume, |live| live.metadata(node.known()))
     }
 
     /// What is at `path`, if one walk on one file system leads there, and to no symbolic link.
@@ -173,7 +201,7 @@ impl Volumes {
             return Ok(None);
         }
         let path = RVec::from_slice(path)?;
-        let walked = self.ask(from.volume, |live| live.walk(from.inode, &path))?;
+        let walked = self.ask(from.volume, |live| live.walk(from.known(), &path))?;
         Ok(walked.filter(|walked| walked.used > 0))
     }
 
@@ -229,7 +257,7 @@ impl Volumes {
         Ok(Node {
             volume,
             inode,
-            kind: FileKind::Directory,
+            ..EMPTY
         })
     }
 
@@ -240,15 +268,8 @@ impl Volumes {
             return Ok(None);
         }
         let name = RVec::from_slice(name)?;
-        let found = self.ask(volume, |live| {
-            let inode = live.fs.lookup(directory.inode, &name)?;
-            live.fs.metadata(inode)
-        });
-        match found {
-            Ok(of) => Ok(Some(node_of(volume, &of))),
-            Err(FsError::NotFound) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let found = self.ask(volume, |live| live.find(directory.known(), &name))?;
+        Ok(found.map(|of| node_of(volume, &of)))
     }
 
     /// The directory above the root of a volume.
@@ -260,11 +281,13 @@ impl Volumes {
     }
 }
 
-fn node_of(volume: Volume, of: &Metadata) -> Node {
+/// The node that this is known of.
+pub fn node_of(volume: Volume, of: &Metadata) -> Node {
     Node {
         volume,
         inode: of.inode,
         kind: of.kind,
+        life: Some(of.generation),
     }
 }
 
@@ -301,10 +324,14 @@ impl Tree for Volumes {
         let volume = directory.volume;
         Ok(Some(Leap {
             used: usize::try_from(walked.used).unwrap_or(usize::MAX),
-            directory: Node {
-                volume,
-                inode: walked.directory,
-                kind: FileKind::Directory,
+            directory: match walked.directory == directory.inode {
+                true => *directory,
+                false => Node {
+                    volume,
+                    inode: walked.directory,
+                    kind: FileKind::Directory,
+                    life: walked.life,
+                },
             },
             node: walked.found.map(|of| node_of(volume, &of)),
         }))
@@ -316,7 +343,7 @@ impl Tree for Volumes {
         }
         let target = self.ask(node.volume, |live| {
             let buffer = RVec::filled(0, TARGET_LIMIT)?;
-            live.fs.read_link(node.inode, buffer)
+            live.target(node.known(), buffer)
         })?;
         Ok(Some(target.to_vec()))
     }

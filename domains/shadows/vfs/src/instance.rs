@@ -158,7 +158,7 @@ impl Target for Instance {
     }
 
     fn keep(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
-        self.fs().hold(inode)
+        self.fs().hold(inode, None)
     }
 
     fn commit(&self) -> Result<(), FsError> {

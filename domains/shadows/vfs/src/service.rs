@@ -9,18 +9,21 @@ mod holding;
 mod names;
 
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use gate::Passage;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
-    RVec, Renaming, UserBuf, VmoView, Walked,
+    RVec, Renaming, Taken, UserBuf, VmoView, Walked,
 };
-use redo::{Action, Lane, Order, Outcome};
+use redo::{Action, Engine, Lane, Order, Outcome};
 use respawn::Buffer;
 
+use crate::instance::Instance;
 use crate::pages::Pages;
 use crate::setting::Setting;
 use crate::shadow::Shadow;
+use crate::walking::expect_alone;
 
 /// Pages of the disk that a change of names may take, and one of content besides its own.
 const BESIDES: u64 = 4;
@@ -32,7 +35,13 @@ pub struct Service {
     pub(crate) pages: Arc<Pages>,
     /// Who calls comes through this one.
     lane: Option<Lane>,
+    /// In which lives the inodes are to be that the next change names.
+    lives: [AtomicU64; 2],
 }
+
+/// Any life of a number, where one is noted in a word; another bit of it says that it is one.
+const ANY: u64 = 0;
+const IS_ONE: u64 = 1 << 32;
 
 impl Service {
     /// Serves `shadow`. Every call goes through `passage`.
@@ -42,6 +51,7 @@ impl Service {
             passage,
             pages,
             lane: None,
+            lives: Default::default(),
         }
     }
 
@@ -50,8 +60,21 @@ impl Service {
         let order = Order::new(action, on);
         let shadow = &*self.shadow;
         shadow.carry_out(self.lane, order, |engine, order| {
+            self.expect_lives(engine, on)?;
             engine.change(shadow, order)
         })
+    }
+
+    /// Fails unless what a change names is in the lives that were said when it began.
+    fn expect_lives(&self, engine: &mut Engine<Instance>, on: [u64; 2]) -> Result<(), FsError> {
+        for (inode, life) in on.into_iter().zip(&self.lives) {
+            let life = match life.swap(ANY, Ordering::Relaxed) {
+                ANY => continue,
+                life => life as u32,
+            };
+            expect_alone(&self.shadow, engine, inode, Some(life))?;
+        }
+        Ok(())
     }
 
     /// Sets something of an inode.
@@ -84,10 +107,15 @@ impl FileSystem for Service {
             passage: self.passage.clone(),
             pages: self.pages.clone(),
             lane: Some(lane),
+            lives: Default::default(),
         })?)
     }
 
-    fn begin(&self, ticket: u64) -> Result<(), FsError> {
+    fn begin(&self, ticket: u64, first: Option<u32>, second: Option<u32>) -> Result<(), FsError> {
+        for (at, life) in self.lives.iter().zip([first, second]) {
+            let life = life.map_or(ANY, |life| IS_ONE | u64::from(life));
+            at.store(life, Ordering::Relaxed);
+        }
         self.shadow.begin(self.lane, ticket)
     }
 
@@ -105,14 +133,19 @@ impl FileSystem for Service {
         self.look_up(directory, name)?.ok_or(FsError::NotFound)
     }
 
-    fn walk(&self, from: u64, path: &RVec<u8>) -> Result<Walked, FsError> {
+    fn walk(&self, from: u64, life: Option<u32>, path: &RVec<u8>) -> Result<Walked, FsError> {
         let _pass = self.passage.enter()?;
-        self.follow(from, path)
+        self.follow(from, life, path)
     }
 
-    fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+    fn hold(&self, inode: u64, life: Option<u32>) -> Result<Handle<dyn Hold>, FsError> {
         let _pass = self.passage.enter()?;
-        self.hold_for_client(inode)
+        self.hold_for_client(inode, life)
+    }
+
+    fn take(&self, directory: u64, life: Option<u32>, name: &RVec<u8>) -> Result<Taken, FsError> {
+        let _pass = self.passage.enter()?;
+        self.take_for_client(directory, life, name)
     }
 
     fn read(&self, inode: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {

@@ -308,16 +308,16 @@ impl Shadow {
         self.kept.as_ref().map(|kept| kept.lineage())
     }
 
-    /// As [`count_hold`](Self::count_hold), for a client. Whether it is remembered what the inode
-    /// is, so that there is one.
-    pub fn count_client(&self, inode: u64, client: usize) -> bool {
+    /// As [`count_hold`](Self::count_hold), for a client. In which life the inode is, if that is
+    /// remembered, so that there is one.
+    pub fn count_client(&self, inode: u64, client: usize) -> Option<u32> {
         loop {
             let count = |front: &mut Front<Instance>| {
-                let is_known = front.inodes.recall(inode).is_some();
-                (front.hold_for_client(inode, client), is_known)
+                let life = front.inodes.recall(inode).map(|of| of.generation);
+                (front.hold_for_client(inode, client), life)
             };
             match self.front(count) {
-                (true, is_known) => return is_known,
+                (true, life) => return life,
                 (false, _) => drop(self.engine()),
             }
         }

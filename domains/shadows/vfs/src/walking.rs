@@ -1,98 +1,69 @@
 //! Going by names: what is remembered is not asked of the file system again.
 //!
 //! What is remembered, and until when, is in `redo::seen`.
+//!
+//! A name is looked up first, and then it is asked what the number is that it led to. In between
+//! others may remove that, and the number may be given to another: so an answer counts only if the
+//! name did not change meanwhile. After some tries those who change names wait.
 
 use interfaces::{FileKind, FsError, Metadata, RVec, Walked};
-use redo::seen::Place;
-use redo::{Front, Host};
+use redo::seen::{Place, steadily};
+use redo::{Engine, Front, Host};
 use vfs::walk::PATH_LIMIT;
+use vfs::way::Way;
 
 use crate::instance::Instance;
 use crate::pages::Record;
 use crate::service::Service;
+use crate::shadow::Shadow;
 
-/// How far a walk has come.
-struct Way<'p> {
-    path: &'p [u8],
-    /// Where the next name begins, slashes before it left out.
-    next: usize,
-    /// Where the last name that was looked up ends.
-    used: usize,
-    /// The directory of the next name.
-    directory: u64,
-}
+/// How often a path is followed anew where a directory on the way is removed.
+const LOOKS: u32 = 4;
 
-/// What could not be told from what is remembered.
-enum Wanted<'p> {
-    /// What this name leads to, in the directory of the way.
-    Name(&'p [u8]),
-    /// What this inode is, that the last name led to.
-    Inode(u64),
-}
-
-/// What the last name led to; `None`: nothing.
+/// What a name led to; `None`: nothing.
 type Found = Option<Metadata>;
 
-impl<'p> Way<'p> {
-    fn new(directory: u64, path: &'p [u8]) -> Self {
-        let mut way = Way {
-            path,
-            next: 0,
-            used: 0,
-            directory,
-        };
-        way.skip();
-        way
-    }
-
-    fn skip(&mut self) {
-        while self.path.get(self.next) == Some(&b'/') {
-            self.next += 1;
-        }
-    }
-
-    /// The next name; `None` at the end, and in front of `.` and `..`.
-    fn name(&self) -> Option<&'p [u8]> {
-        let rest = self.path.get(self.next..)?;
-        let name = rest.split(|&byte| byte == b'/').next()?;
-        (!matches!(name, b"" | b"." | b"..")).then_some(name)
-    }
-
-    /// The name has led to something. Whether to go on from there.
-    fn passes(&mut self, name: &[u8], of: &Metadata) -> bool {
-        self.used = self.next + name.len();
-        self.next = self.used;
-        self.skip();
-        let goes_on = of.kind == FileKind::Directory && self.name().is_some();
-        if goes_on {
-            self.directory = of.inode;
-        }
-        goes_on
-    }
-}
-
-/// Goes on as far as what is remembered leads.
+/// Goes on as far as what is remembered leads; an error is the name at which that ends.
 fn go_by_memory<'p>(
     front: &Front<Instance>,
     way: &mut Way<'p>,
     root: u64,
-) -> Result<Found, Wanted<'p>> {
+) -> Result<Found, &'p [u8]> {
     while let Some(name) = way.name() {
-        if way.directory == root && redo::is_orphan_name(name) {
-            way.used = way.next + name.len();
+        if way.directory() == root && redo::is_orphan_name(name) {
+            way.ends(name);
             return Ok(None);
         }
-        let leads_to = front.names.recall(&Place::new(way.directory, name));
-        let Some(inode) = leads_to.ok_or(Wanted::Name(name))? else {
-            way.used = way.next + name.len();
+        if let Some(life) = way.life()
+            && !front
+                .inodes
+                .recall(way.directory())
+                .is_some_and(|of| lives(of, life))
+        {
+            return Err(name);
+        }
+        let leads_to = front.names.recall(&Place::new(way.directory(), name));
+        let Some(inode) = leads_to.ok_or(name)? else {
+            way.ends(name);
             return Ok(None);
         };
-        let of = front.inodes.recall(inode).ok_or(Wanted::Inode(inode))?;
-        if !way.passes(name, of) {
+        let of = front.inodes.recall(inode).ok_or(name)?;
+        if !passes(way, name, of) {
             return Ok(Some(shown(front, of)));
         }
     }
     Ok(None)
+}
+
+/// A name has led to something. Whether to go on from there.
+fn passes(way: &mut Way<'_>, name: &[u8], of: &Metadata) -> bool {
+    let directory = (of.kind == FileKind::Directory).then_some((of.inode, of.generation));
+    way.passes(name, directory)
+}
+
+/// Whether an inode is in this life, and has a name.
+fn lives(of: &Metadata, life: u32) -> bool {
+    of.generation == life && of.links > 0
 }
 
 /// What the file system says of an inode, as clients are to see it: what has only a hidden name has
@@ -105,6 +76,44 @@ fn shown(front: &Front<Instance>, of: &Metadata) -> Metadata {
     of
 }
 
+/// What a question about an inode says of this life of its number.
+fn current(told: Result<Metadata, FsError>, life: u32) -> Result<(), FsError> {
+    match told {
+        Ok(of) if lives(&of, life) => Ok(()),
+        Ok(_) | Err(FsError::NotFound) => Err(FsError::Stale),
+        Err(error) => Err(error),
+    }
+}
+
+/// Fails unless an inode is in this life, and has a name. Nobody changes that meanwhile.
+///
+/// # Errors
+/// `Stale`; the file system's.
+pub fn expect_alone(
+    shadow: &Shadow,
+    engine: &mut Engine<Instance>,
+    inode: u64,
+    life: Option<u32>,
+) -> Result<(), FsError> {
+    let Some(life) = life else {
+        return Ok(());
+    };
+    let known = shadow.front(|front| {
+        let of = front.inodes.recall(inode)?;
+        Some(shown(front, of))
+    });
+    let told = match known {
+        Some(of) => Ok(of),
+        None => engine.consult(shadow, |instance| {
+            let real = shadow.front(|front| front.ids.real(inode));
+            let mut of = instance.fs().metadata(real.ok_or(FsError::NotFound)?)?;
+            of.inode = inode;
+            Ok(shadow.front(|front| shown(front, &of)))
+        }),
+    };
+    current(told, life)
+}
+
 /// What is known of a live file.
 fn with(mut of: Metadata, record: Record) -> Metadata {
     of.size = record.size;
@@ -115,45 +124,106 @@ fn with(mut of: Metadata, record: Record) -> Metadata {
 
 impl Service {
     /// See `FileSystem::walk`.
-    pub fn follow(&self, from: u64, path: &[u8]) -> Result<Walked, FsError> {
-        let mut way = Way::new(from, path);
+    pub fn follow(&self, from: u64, life: Option<u32>, path: &[u8]) -> Result<Walked, FsError> {
         if path.len() > PATH_LIMIT {
             return Err(FsError::NameTooLong);
         }
-        let ends = self.pages.ends();
-        let found = match self.go(&mut way)? {
-            Some(of) if of.kind == FileKind::Regular => Some(self.complete(of, ends)?),
-            found => found,
-        };
-        Ok(Walked {
-            directory: way.directory,
-            used: way.used as u64,
-            found,
-        })
+        for before in 0..LOOKS {
+            let ends = self.pages.ends();
+            let mut way = Way::new(from, life, path);
+            let mut found = match self.go(&mut way) {
+                // A directory on the way has gone: where does its name lead now?
+                Err(FsError::Stale) if !way.is_at_start() => continue,
+                found => found?,
+            };
+            if let Some(of) = &mut found
+                && of.kind == FileKind::Regular
+                && !self.complete(of, ends)
+            {
+                if before + 1 < LOOKS {
+                    continue;
+                }
+                *of = self.known_again(of)?;
+            }
+            return Ok(Walked {
+                directory: way.directory(),
+                used: way.used() as u64,
+                found,
+                life: way.found_life(),
+            });
+        }
+        Err(FsError::Stale)
     }
 
     fn go(&self, way: &mut Way<'_>) -> Result<Found, FsError> {
         let root = self.shadow.root();
         loop {
-            let wanted = match self.shadow.front(|front| go_by_memory(front, way, root)) {
+            let name = match self.shadow.front(|front| go_by_memory(front, way, root)) {
                 Ok(found) => return Ok(found),
-                Err(wanted) => wanted,
+                Err(name) => name,
             };
-            let (name, of) = match wanted {
-                Wanted::Name(name) => {
-                    match self.look_up(way.directory, &RVec::from_slice(name)?)? {
-                        Some(inode) => (name, self.told_of(inode)?),
-                        None => {
-                            way.used = way.next + name.len();
-                            return Ok(None);
-                        }
-                    }
-                }
-                Wanted::Inode(inode) => (way.name().unwrap_or_default(), self.told_of(inode)?),
+            let Some(of) = self.look(way, name)? else {
+                way.ends(name);
+                return Ok(None);
             };
-            if !way.passes(name, &of) {
+            if !passes(way, name, &of) {
                 return Ok(Some(of));
             }
+        }
+    }
+
+    /// What a name leads to and what that is, both at one moment.
+    fn look(&self, way: &Way<'_>, name: &[u8]) -> Result<Found, FsError> {
+        let (directory, life) = (way.directory(), way.life());
+        let place = Place::new(directory, name);
+        let name = RVec::from_slice(name)?;
+        let ask = || {
+            self.expect(directory, life)?;
+            let found = self.look_up(directory, &name)?;
+            found.map(|inode| self.told_of(inode)).transpose()
+        };
+        steadily(&*self.shadow, &place, ask, || {
+            self.look_alone(directory, life, &name, |_, of| of)
+        })
+    }
+
+    /// As [`look`](Self::look), while nobody changes anything. `see_to` it then.
+    pub fn look_alone<R>(
+        &self,
+        directory: u64,
+        life: Option<u32>,
+        name: &RVec<u8>,
+        see_to: impl FnOnce(&mut Front<Instance>, Metadata) -> R,
+    ) -> Result<Option<R>, FsError> {
+        if self.is_hidden(directory, name) {
+            return Ok(None);
+        }
+        let shadow = &*self.shadow;
+        let mut engine = shadow.engine();
+        expect_alone(shadow, &mut engine, directory, life)?;
+        let found = engine.consult(shadow, |instance| {
+            let real = shadow.front(|front| front.ids.real(directory));
+            let inode = instance.fs().lookup(real.ok_or(FsError::NotFound)?, name)?;
+            instance.fs().metadata(inode)
+        });
+        let seen = match found {
+            Ok(mut of) => Some(shadow.front(|front| {
+                of.inode = front.ids.client(of.inode);
+                let of = shown(front, &of);
+                see_to(front, of)
+            })),
+            Err(FsError::NotFound) => None,
+            Err(error) => return Err(error),
+        };
+        shadow.note_new_numbers();
+        Ok(seen)
+    }
+
+    /// Fails unless an inode is in this life, and has a name.
+    fn expect(&self, inode: u64, life: Option<u32>) -> Result<(), FsError> {
+        match life {
+            None => Ok(()),
+            Some(life) => current(self.told_of(inode), life),
         }
     }
 
@@ -186,14 +256,26 @@ impl Service {
         Ok(leads_to)
     }
 
-    /// What is known of a file, by what the file system has said of it since so many files
-    /// [had ended to be live](crate::pages::Pages::ends).
-    fn complete(&self, of: Metadata, ends: u64) -> Result<Metadata, FsError> {
-        match self.pages.record(of.inode) {
-            Some(record) => Ok(with(of, record)),
-            None if self.pages.ends() == ends => Ok(of),
-            // It may have been live when that was remembered, and the file system knew less.
-            None => self.known_of(of.inode),
+    /// Completes what the file system has said of a file, which it has said since so many files
+    /// [had ended to be live](crate::pages::Pages::ends). `false`: the file may have been live when
+    /// that was remembered, and the file system knew less.
+    fn complete(&self, of: &mut Metadata, ends: u64) -> bool {
+        if let Some(record) = self.pages.record(of.inode) {
+            *of = with(*of, record);
+            return true;
+        }
+        self.pages.ends() == ends
+    }
+
+    /// What is known of a file that a name has led to.
+    ///
+    /// # Errors
+    /// `Stale`: it lives no more; the file system's.
+    fn known_again(&self, of: &Metadata) -> Result<Metadata, FsError> {
+        match self.known_of(of.inode) {
+            Ok(now) if now.generation == of.generation => Ok(now),
+            Ok(_) | Err(FsError::NotFound) => Err(FsError::Stale),
+            Err(error) => Err(error),
         }
     }
 

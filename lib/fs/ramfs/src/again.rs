@@ -94,6 +94,7 @@ impl<S: Store> RamFs<S> {
             inodes: Vec::new(),
             free: Vec::new(),
             count: 0,
+            lives: 0,
             is_short: || false,
             is_unkept: false,
         })

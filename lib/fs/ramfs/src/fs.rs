@@ -72,6 +72,8 @@ pub struct Attributes {
     pub modified: u64,
     /// Last change of the inode.
     pub changed: u64,
+    /// Tells the inodes apart that have had its number in this instance.
+    pub life: u32,
 }
 
 /// What an inode has in it.
@@ -100,6 +102,8 @@ pub(crate) struct Inode<O> {
     pub(crate) accessed: u64,
     pub(crate) modified: u64,
     pub(crate) changed: u64,
+    /// See [`Attributes::life`].
+    pub(crate) life: u32,
 }
 
 impl<O> Inode<O> {
@@ -112,6 +116,7 @@ impl<O> Inode<O> {
             accessed: now,
             modified: now,
             changed: now,
+            life: 0,
         }
     }
 
@@ -145,6 +150,8 @@ pub struct RamFs<S: Store> {
     pub(crate) inodes: Vec<Option<Inode<S::Object>>>,
     pub(crate) free: Vec<usize>,
     pub(crate) count: u64,
+    /// The life of the inode that was made last.
+    pub(crate) lives: u32,
     pub(crate) is_short: fn() -> bool,
     /// Not everything is kept by whom the store has for that.
     pub(crate) is_unkept: bool,
@@ -192,7 +199,18 @@ impl<S: Store> RamFs<S> {
             accessed: of.accessed,
             modified: of.modified,
             changed: of.changed,
+            life: of.life,
         })
+    }
+
+    /// Begins to count lives behind `last`: those of an instance that was before are told apart
+    /// from those of this one if this is another number each time.
+    pub fn count_lives_from(&mut self, last: u32) {
+        let inodes = self.inodes.iter_mut().flatten();
+        self.lives = inodes.fold(last, |last, inode| {
+            inode.life = last.wrapping_add(1);
+            inode.life
+        });
     }
 
     /// Keeps an inode from being freed until as many calls of [`release`](Self::release).
@@ -437,7 +455,9 @@ impl<S: Store> RamFs<S> {
         while self.inodes.len() <= place {
             self.inodes.push(None);
         }
-        self.inodes[place] = Some(inode);
+        self.lives = self.lives.wrapping_add(1);
+        let life = self.lives;
+        self.inodes[place] = Some(Inode { life, ..inode });
         self.used += INODE_COST + extra;
         self.noted += INODE_BYTES + extra;
         self.count += 1;

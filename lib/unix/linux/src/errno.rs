@@ -51,6 +51,7 @@ pub const ENOTEMPTY: Error = Error(39);
 pub const ELOOP: Error = Error(40);
 pub const EOPNOTSUPP: Error = Error(95);
 pub const ETIMEDOUT: Error = Error(110);
+pub const ESTALE: Error = Error(116);
 
 pub const SIGINT: u32 = 2;
 pub const SIGQUIT: u32 = 3;

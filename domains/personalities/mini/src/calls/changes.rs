@@ -213,15 +213,16 @@ impl Task {
     pub(super) fn set_mode(&self, descriptor: i32, path: u64, mode: u64) -> Result<u64> {
         let mode = permissions(mode);
         self.on_disk((descriptor, path), |disk, path| {
-            disk.set_mode(disk.inode_at(path, true)?, mode)
+            disk.with(path, true, |of| disk.set_mode(of.inode, mode))
         })?;
         Ok(0)
     }
 
     /// `fchmod`.
     pub(super) fn set_mode_of(&self, descriptor: u64, mode: u64) -> Result<u64> {
-        let (disk, inode) = self.opened(descriptor)?.node()?;
-        disk.set_mode(inode, permissions(mode)).map(|()| 0)
+        let open = self.opened(descriptor)?;
+        open.with_node(|disk, inode| disk.set_mode(inode, permissions(mode)))?;
+        Ok(0)
     }
 
     /// `fchownat`: programs run as user 0, who may give anything away. What is not on the disk
@@ -240,15 +241,16 @@ impl Task {
         }
         let follows = flags & AT_SYMLINK_NOFOLLOW == 0;
         self.on_disk((descriptor, path), |disk, path| {
-            disk.set_owner(disk.inode_at(path, follows)?, ids(owner))
+            disk.with(path, follows, |of| disk.set_owner(of.inode, ids(owner)))
         })?;
         Ok(0)
     }
 
     /// `fchown`.
     pub(super) fn set_owner_of(&self, descriptor: u64, owner: [u64; 2]) -> Result<u64> {
-        match self.opened(descriptor)?.node() {
-            Ok((disk, inode)) => disk.set_owner(inode, ids(owner)).map(|()| 0),
+        let open = self.opened(descriptor)?;
+        match open.with_node(|disk, inode| Ok(disk.set_owner(inode, ids(owner)))) {
+            Ok(set) => set.map(|()| 0),
             // A pipe or a terminal.
             Err(EINVAL) if ids(owner).into_iter().flatten().all(|id| id == 0) => Ok(0),
             Err(EINVAL) => Err(EPERM),
@@ -283,8 +285,8 @@ impl Task {
 
     /// `FS_IOC_GETVERSION` of a file or directory on the disk.
     pub(super) fn put_generation(&self, open: &Open, at: u64) -> Result<u64> {
-        let (disk, inode) = open.node().map_err(|_| ENOTTY)?;
-        let generation = disk.generation(inode)?;
+        let told = open.with_node(|disk, inode| Ok(disk.generation(inode)));
+        let generation = told.map_err(|_| ENOTTY)??;
         memory::write(&self.program.space, at, &generation.to_le_bytes())?;
         Ok(0)
     }
@@ -333,11 +335,11 @@ impl Task {
         }
         match path {
             0 if descriptor != AT_FDCWD => {
-                let (disk, inode) = self.opened(descriptor as u64)?.node()?;
-                disk.set_times(inode, times)?;
+                let open = self.opened(descriptor as u64)?;
+                open.with_node(|disk, inode| disk.set_times(inode, times))?;
             }
             path => self.on_disk((descriptor, path), |disk, path| {
-                disk.set_times(disk.inode_at(path, follows)?, times)
+                disk.with(path, follows, |of| disk.set_times(of.inode, times))
             })?,
         }
         Ok(0)

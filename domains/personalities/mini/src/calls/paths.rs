@@ -153,13 +153,13 @@ impl Task {
                 Open::Directory(Directory::new(whole, Some(&disk)))
             }
             There::Device(number) => self.device_of(number)?,
-            There::Pipe(inode) => {
+            There::Pipe(seat) => {
                 let ends = Ends {
                     reads: access.reads,
                     writes: access.writes,
                     never_waits: flags & O_NONBLOCK != 0,
                 };
-                Open::Pipe(PipeEnd::open(self, disk, inode, ends)?)
+                Open::Pipe(PipeEnd::open(self, disk, seat, ends)?)
             }
         })
     }

@@ -4,12 +4,12 @@
 //! that there is what he has made himself.
 
 use super::{Disk, DiskFile, Led, There, fs_error, text};
-use crate::errno::{EBUSY, EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM, Error};
+use crate::errno::{
+    EBUSY, EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM, ESTALE, Error,
+};
 use alloc::sync::Arc;
-use interfaces::{FileKind, FileSystem, FsError, Handle, LaneOutcome, Metadata, RVec, Renaming};
-
-/// How often one looks again where others make and remove what is to be opened.
-const ATTEMPTS: u32 = 8;
+use interfaces::{FileKind, FileSystem, FsError, Handle, LaneOutcome, RVec, Renaming};
+use mounts::Known;
 
 /// How a file is to be opened.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ impl Outcome for () {
 }
 
 /// The directory and the name in it that a path leads to. The root has no name.
-fn named(found: &Led) -> Result<(u64, RVec<u8>), Error> {
+fn named(found: &Led) -> Result<(Known, RVec<u8>), Error> {
     if found.name.is_empty() {
         return Err(EEXIST);
     }
@@ -55,48 +55,58 @@ fn named(found: &Led) -> Result<(u64, RVec<u8>), Error> {
 }
 
 impl Disk {
-    /// Makes a change.
+    /// Makes a change of a name in a directory.
     fn change<T: Outcome>(
         &self,
+        directory: Known,
         change: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
     ) -> Result<T, Error> {
-        self.mount.change(change, T::found).map_err(fs_error)
+        self.change_on([Some(directory), None], change)
+    }
+
+    /// Makes a change about one or two inodes.
+    fn change_on<T: Outcome>(
+        &self,
+        on: [Option<Known>; 2],
+        change: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+    ) -> Result<T, Error> {
+        self.mount.change(on, change, T::found).map_err(fs_error)
     }
 
     /// Opens what a path leads to.
     pub fn open(self: &Arc<Self>, path: &[u8], wish: Wish) -> Result<There, Error> {
-        for _ in 0..ATTEMPTS {
+        self.look_again(|before| {
             let follows = wish.follows && !wish.is_new;
             let found = self.walk(path, follows)?;
             let opened = match (&found.node, wish.makes) {
                 (Some(_), _) if wish.is_new => return Err(EEXIST),
-                (Some(of), _) => self.open_there(of, wish),
+                (Some(_), _) => self.open_there(&found, wish, before),
                 (None, Some(mode)) => self.open_new(&found, mode),
                 (None, None) => return Err(ENOENT),
             };
             match opened {
                 // Somebody else was faster, to make it or to remove it.
-                Err(EEXIST) if !wish.is_new => {}
-                Err(ENOENT) if wish.makes.is_some() => {}
-                opened => return opened,
+                Err(EEXIST) if !wish.is_new => Err(ESTALE),
+                Err(ENOENT) if wish.makes.is_some() => Err(ESTALE),
+                opened => opened,
             }
-        }
-        Err(ENOENT)
+        })
     }
 
-    fn open_there(self: &Arc<Self>, of: &Metadata, wish: Wish) -> Result<There, Error> {
+    fn open_there(self: &Arc<Self>, found: &Led, wish: Wish, before: u32) -> Result<There, Error> {
+        let of = found.node.ok_or(ENOENT)?;
         match of.kind {
             FileKind::Directory if wish.writes || wish.makes.is_some() => return Err(EISDIR),
             FileKind::Directory => return Ok(There::Directory),
             _ if wish.is_directory => return Err(ENOTDIR),
             FileKind::Symlink => return Err(ELOOP),
             FileKind::CharacterDevice => return Ok(There::Device(of.device)),
-            FileKind::Pipe => return Ok(There::Pipe(of.inode)),
+            FileKind::Pipe => return Ok(There::Pipe(self.take(found, before)?.1)),
             // Nobody is behind them.
             FileKind::BlockDevice | FileKind::Socket => return Err(ENXIO),
             FileKind::Regular => {}
         }
-        let file = DiskFile::new(self, of.inode)?;
+        let file = DiskFile::new(self, self.take(found, before)?.1);
         if wish.cuts {
             file.set_length(0)?;
         }
@@ -105,19 +115,37 @@ impl Disk {
 
     fn open_new(self: &Arc<Self>, found: &Led, mode: u16) -> Result<There, Error> {
         let (directory, name) = named(found)?;
-        let made = self.change(|fs| fs.create(directory, &name, FileKind::Regular, mode))?;
-        There::file(self, made)
+        let create = |fs: &Handle<dyn FileSystem>| {
+            fs.create(directory.inode, &name, FileKind::Regular, mode)
+        };
+        let made = self.change(directory, create)?;
+        // Somebody may have removed it already, and its number may be another's.
+        let there = self.mount.ask(|live| live.find(directory, &name));
+        let there = there.map_err(fs_error)?.filter(|of| of.inode == made);
+        let known = Known::from(&there.ok_or(ESTALE)?);
+        let seat = self.mount.hold(known, FileKind::Regular);
+        let seat = seat.map_err(fs_error)?;
+        Ok(There::File(DiskFile::new(self, seat)))
     }
 
     /// `mkdir`.
     pub fn make_directory(&self, path: &[u8], mode: u16) -> Result<(), Error> {
+        self.look_again(|_| {
+            let (directory, name) = self.free(path)?;
+            let create = |fs: &Handle<dyn FileSystem>| {
+                fs.create(directory.inode, &name, FileKind::Directory, mode)
+            };
+            self.change(directory, create).map(|_| ())
+        })
+    }
+
+    /// The directory and the name in it that a path leads to, where nothing is.
+    fn free(&self, path: &[u8]) -> Result<(Known, RVec<u8>), Error> {
         let found = self.walk(path, false)?;
-        if found.node.is_some() {
-            return Err(EEXIST);
+        match found.node {
+            Some(_) => Err(EEXIST),
+            None => named(&found),
         }
-        let (directory, name) = named(&found)?;
-        let made = self.change(|fs| fs.create(directory, &name, FileKind::Directory, mode));
-        made.map(|_| ())
     }
 
     /// `mknod`, of what is no directory; `device` is the number of a device.
@@ -128,61 +156,68 @@ impl Disk {
         mode: u16,
         device: u32,
     ) -> Result<(), Error> {
-        let found = self.walk(path, false)?;
-        if found.node.is_some() {
-            return Err(EEXIST);
-        }
-        let (directory, name) = named(&found)?;
-        let made = self.change(|fs| match kind {
-            FileKind::Regular => fs.create(directory, &name, kind, mode),
-            _ => fs.make_node(directory, &name, kind, mode, device),
-        });
-        made.map(|_| ())
+        self.look_again(|_| {
+            let (directory, name) = self.free(path)?;
+            let make = |fs: &Handle<dyn FileSystem>| match kind {
+                FileKind::Regular => fs.create(directory.inode, &name, kind, mode),
+                _ => fs.make_node(directory.inode, &name, kind, mode, device),
+            };
+            self.change(directory, make).map(|_| ())
+        })
     }
 
     /// `symlink`.
     pub fn make_link(&self, target: &[u8], path: &[u8]) -> Result<(), Error> {
-        let (directory, name) = named(&self.walk(path, false)?)?;
         let target = text(target).map_err(|error| fs_error(error.into()))?;
-        let made = self.change(|fs| fs.symlink(directory, &name, &target));
-        made.map(|_| ())
+        self.look_again(|_| {
+            let (directory, name) = named(&self.walk(path, false)?)?;
+            let make = |fs: &Handle<dyn FileSystem>| fs.symlink(directory.inode, &name, &target);
+            self.change(directory, make).map(|_| ())
+        })
     }
 
     /// `link`.
     pub fn add_name(&self, old: &[u8], new: &[u8]) -> Result<(), Error> {
-        let of = self.at(old, false)?;
-        let found = self.walk(new, false)?;
-        if found.node.is_some() {
-            return Err(EEXIST);
-        }
-        let (directory, name) = named(&found)?;
-        if of.kind == FileKind::Directory {
-            return Err(EPERM);
-        }
-        self.change(|fs| fs.link(directory, &name, of.inode))
+        self.look_again(|_| {
+            let of = self.walk(old, false)?.node.ok_or(ENOENT)?;
+            let (directory, name) = self.free(new)?;
+            if of.kind == FileKind::Directory {
+                return Err(EPERM);
+            }
+            let on = [Some(directory), Some(Known::from(&of))];
+            self.change_on(on, |fs| fs.link(directory.inode, &name, of.inode))
+        })
     }
 
     /// `unlink`, or `rmdir`.
     pub fn remove(&self, path: &[u8], is_directory: bool) -> Result<(), Error> {
-        let found = self.walk(path, false)?;
-        let of = found.node.as_ref().ok_or(ENOENT)?;
-        let (directory, name) = named(&found).map_err(|_| EBUSY)?;
-        match (of.kind, is_directory) {
-            (FileKind::Directory, true) => self.change(|fs| fs.remove_directory(directory, &name)),
-            (FileKind::Directory, false) => Err(EISDIR),
-            (_, true) => Err(ENOTDIR),
-            (_, false) => self.change(|fs| fs.unlink(directory, &name)),
-        }
+        self.look_again(|_| {
+            let found = self.walk(path, false)?;
+            let of = found.node.as_ref().ok_or(ENOENT)?;
+            let (directory, name) = named(&found).map_err(|_| EBUSY)?;
+            match (of.kind, is_directory) {
+                (FileKind::Directory, true) => {
+                    self.change(directory, |fs| fs.remove_directory(directory.inode, &name))
+                }
+                (FileKind::Directory, false) => Err(EISDIR),
+                (_, true) => Err(ENOTDIR),
+                (_, false) => self.change(directory, |fs| fs.unlink(directory.inode, &name)),
+            }
+        })
     }
 
     /// `renameat2`.
     pub fn rename(&self, old: &[u8], new: &[u8], how: Renaming) -> Result<(), Error> {
-        let found = self.walk(old, false)?;
-        found.node.as_ref().ok_or(ENOENT)?;
-        let busy = |_| EBUSY;
-        let (from, name) = named(&found).map_err(busy)?;
-        let (to, new_name) = named(&self.walk(new, false)?).map_err(busy)?;
-        self.change(|fs| fs.rename(from, &name, to, &new_name, how))
+        self.look_again(|_| {
+            let found = self.walk(old, false)?;
+            found.node.as_ref().ok_or(ENOENT)?;
+            let busy = |_| EBUSY;
+            let (from, name) = named(&found).map_err(busy)?;
+            let (to, new_name) = named(&self.walk(new, false)?).map_err(busy)?;
+            self.change_on([Some(from), Some(to)], |fs| {
+                fs.rename(from.inode, &name, to.inode, &new_name, how)
+            })
+        })
     }
 
     /// `chmod`.
@@ -202,12 +237,11 @@ impl Disk {
 
     /// `truncate`.
     pub fn set_length(self: &Arc<Self>, path: &[u8], length: u64) -> Result<(), Error> {
-        let of = self.at(path, true)?;
-        match of.kind {
+        self.with(path, true, |of| match of.kind {
             FileKind::Regular => self.ask(|fs| fs.truncate(of.inode, length)),
             FileKind::Directory => Err(EISDIR),
             _ => Err(EINVAL),
-        }
+        })
     }
 
     /// Returns when what was written before would survive a power cut.

@@ -8,7 +8,7 @@ use crate::task::Task;
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
 use domain_rt::user::{UserDirection, UserSegment};
-use interfaces::{FileKind, FileSystem, FsError, Handle, MemoryError, RpcError, VmoView};
+use interfaces::{FileSystem, FsError, Handle, MemoryError, RpcError, VmoView};
 use linux::files::Attributes;
 use mounts::{Live, Seat};
 
@@ -94,17 +94,14 @@ fn in_pieces(
 }
 
 impl DiskFile {
-    /// The file of an inode.
-    pub fn new(disk: &Arc<Disk>, inode: u64) -> Result<Self, Error> {
-        Ok(DiskFile {
+    /// The file whose inode is held so.
+    pub fn new(disk: &Arc<Disk>, seat: Arc<Seat>) -> Self {
+        DiskFile {
             disk: disk.clone(),
-            inode,
+            inode: seat.inode(),
             view: Mutex::new(None),
-            seat: disk
-                .mount
-                .hold(inode, FileKind::Regular)
-                .map_err(fs_error)?,
-        })
+            seat,
+        }
     }
 
     /// Asks something that may be asked twice, with the file held by who is asked.

@@ -48,10 +48,12 @@ impl Listing {
             if self.rest().next().is_some() {
                 return Ok(bytes);
             }
-            let directory = disk.at(path, true)?.inode;
-            let (told, cookie) = disk.ask(|fs| {
-                let room = RVec::zeroed(ROOM)?;
-                fs.read_directory(directory, self.cookie, room)
+            let from = self.cookie;
+            let (told, cookie) = disk.with(path, true, |of| {
+                disk.ask(|fs| {
+                    let room = RVec::zeroed(ROOM)?;
+                    fs.read_directory(of.inode, from, room)
+                })
             })?;
             if told.is_empty() {
                 return Ok(bytes);

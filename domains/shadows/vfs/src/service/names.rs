@@ -85,6 +85,7 @@ impl Service {
         let order = Order::new(Action::Unlink { name }, [directory; 2]);
         let shadow = &*self.shadow;
         let unlink = |engine: &mut Engine<Instance>, order: &mut Order<Instance>| {
+            self.expect_lives(engine, [directory; 2])?;
             engine.unlink(shadow, order)
         };
         self.pages.part_by(shadow, self.lane, order, unlink)
@@ -96,6 +97,7 @@ impl Service {
         let order = Order::new(Action::RemoveDirectory { name }, [directory; 2]);
         let shadow = &*self.shadow;
         shadow.carry_out(self.lane, order, |engine, order| {
+            self.expect_lives(engine, [directory; 2])?;
             engine.remove_directory(shadow, order)
         })
     }
@@ -120,6 +122,7 @@ impl Service {
         let order = Order::new(action, [from, to]);
         let shadow = &*self.shadow;
         let rename = |engine: &mut Engine<Instance>, order: &mut Order<Instance>| {
+            self.expect_lives(engine, [from, to])?;
             engine.rename(shadow, order, how)
         };
         self.pages.part_by(shadow, self.lane, order, rename)
