@@ -8,6 +8,7 @@
 // - pipes: pipes with a name, opened from both sides, and pipes that do not wait.
 // - holes: where data and holes are, and holes that are made.
 // - swap: exchanges two names for some seconds, and looks at what is behind them.
+// - replaced: replaces a file, a link and a directory all the time, and goes by their names.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -497,6 +498,109 @@ static void swap(void)
 	printf("exchanged often: %d, wrong: %ld\n", count > 20, wrong);
 }
 
+// Whether a file has what it is to have; negative: it cannot be opened.
+static int whole(const char *name)
+{
+	char text[16];
+	int file = open(name, O_RDONLY);
+	if (file < 0)
+		return -errno;
+	int is_whole = read(file, text, sizeof text) == 5;
+	close(file);
+	return is_whole;
+}
+
+// What is done with names that are replaced: 1, 0 if it was wrong, or an error.
+static int by_open(void) { return whole("file"); }
+static int by_link(void) { return whole("link"); }
+static int by_access(void) { return access("file", R_OK) ? -errno : 1; }
+static int by_chmod(void) { return chmod("file", 0600) ? -errno : 1; }
+static int by_utimes(void) { return utimes("file", NULL) ? -errno : 1; }
+static int by_truncate(void) { return truncate("file", 5) ? -errno : 1; }
+
+static int by_stat(void)
+{
+	struct stat of;
+	return stat("file", &of) ? -errno : of.st_size == 5;
+}
+
+static int by_readlink(void)
+{
+	char text[16];
+	ssize_t length = readlink("link", text, sizeof text);
+	return length < 0 ? -errno : length == 4;
+}
+
+static int by_naming(void)
+{
+	if (link("file", "other"))
+		return -errno;
+	int is_whole = whole("other");
+	return unlink("other") ? -errno : is_whole;
+}
+
+// As long as it has a file in it the directory cannot be replaced.
+static int by_making(void)
+{
+	int file = open("folder/inside", O_WRONLY | O_CREAT, 0644);
+	if (file < 0)
+		return -errno;
+	close(file);
+	return unlink("folder/inside") ? -errno : 1;
+}
+
+// Others make and remove it.
+static int by_creating(void)
+{
+	int file = open("come and gone", O_WRONLY | O_CREAT, 0644);
+	if (file < 0)
+		return -errno;
+	close(file);
+	unlink("come and gone");
+	return 1;
+}
+
+static void replace(void)
+{
+	close(make("file.new", 0644, "whole"));
+	move("file.new", "file", 0);
+	symlink("file", "link.new");
+	move("link.new", "link", 0);
+	mkdir("folder.new", 0755);
+	if (move("folder.new", "folder", 0))
+		rmdir("folder.new");
+	close(open("come and gone", O_WRONLY | O_CREAT, 0644));
+	unlink("come and gone");
+}
+
+static void replaced(void)
+{
+	struct {
+		const char *name;
+		int (*way)(void);
+	} ways[] = {{"open", by_open}, {"stat", by_stat}, {"access", by_access}, {"chmod", by_chmod},
+		    {"utimes", by_utimes}, {"truncate", by_truncate}, {"readlink", by_readlink},
+		    {"link", by_link}, {"naming", by_naming}, {"making", by_making},
+		    {"creating", by_creating}};
+	replace();
+	for (size_t at = 0; at < sizeof ways / sizeof *ways; at++) {
+		int child = fork(), missing = 0, wrong = 0, error = 0;
+		long count = 0;
+		if (!child) {
+			for (int round = 0; round < 150; round++)
+				replace();
+			_exit(0);
+		}
+		for (; waitpid(child, NULL, WNOHANG) == 0; count++) {
+			int answer = ways[at].way();
+			missing += answer < 0;
+			wrong += answer == 0;
+			error = answer < 0 ? answer : error;
+		}
+		printf("%s: often %d, missing %d, wrong %d, error %d\n", ways[at].name, count > 20, missing, wrong, error);
+	}
+}
+
 int main(int count, char **arguments)
 {
 	char folder[256], what[32];
@@ -511,7 +615,7 @@ int main(int count, char **arguments)
 		void (*run)(void);
 	} parts[] = {{"times", times}, {"owners", owners}, {"moves", moves},
 		     {"nodes", nodes}, {"holes", holes},   {"swap", swap},
-		     {"pipes", pipes}};
+		     {"pipes", pipes}, {"replaced", replaced}};
 	for (size_t at = 0; at < sizeof parts / sizeof *parts; at++)
 		if (!strcmp(parts[at].name, what))
 			return parts[at].run(), 0;

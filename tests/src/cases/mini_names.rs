@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use machine::manifests;
+use machine::qemu::Machine;
 use trefoil_gate::{setup, tool};
 
 use super::mapping::{RUN, archive, machine};
@@ -76,7 +77,13 @@ fn compare(bench: &Bench<'_>, disk: &Path, part: &str) -> Result<()> {
     bench.expect_clean(disk)
 }
 
-fn small(bench: &Bench<'_>) -> Result<PathBuf> {
+/// A machine with this disk and the program.
+pub(super) fn machine_of(bench: &Bench<'_>, disk: &Path) -> Result<Machine> {
+    machine(bench, &program(bench)?, disk, "")
+}
+
+/// A small disk with a journal.
+pub(super) fn small(bench: &Bench<'_>) -> Result<PathBuf> {
     bench.small_disk("16M", &OPTIONS, |_| Ok(()))
 }
 

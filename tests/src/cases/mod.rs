@@ -38,6 +38,7 @@ mod power;
 mod profile;
 mod pulled;
 mod recovery;
+mod replaced;
 mod scripts;
 mod service;
 mod shadows;
@@ -101,6 +102,7 @@ pub fn all() -> Vec<Case> {
         mini::CASES,
         mini_disk::CASES,
         mini_names::CASES,
+        replaced::CASES,
         mini_terminal::CASES,
         threads::CASES,
         guests::CASES,

@@ -4,7 +4,7 @@
 //! domain crash, for `cargo xtask bench crashes`: see [`flow`]; with `-b` too what a crash takes in
 //! instructions: see [`counted`]. With `-y` threads write a file each
 //! and wait for the disk: see [`syncing`]. With `-m` they go by names, one alone and several at
-//! once: see [`storm`].
+//! once: see [`storm`]. With `-r` they go by names that are replaced: see [`replaced`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ extern crate alloc;
 
 mod counted;
 mod flow;
+mod replaced;
 mod storm;
 mod syncing;
 mod threads;
@@ -25,11 +26,13 @@ const USAGE: &str = "
 usage: filebench
        filebench -n
        filebench -m
+       filebench -r LOOKS
        filebench -y THREADS
        filebench -f read|write -s SECONDS [-c CRASHES -d DOMAIN [-a]]
        filebench -f read|write -b CHUNKS -c CRASHES -s TURNS -d DOMAIN
 Times reading, writing, making and removing files in the working directory. -n: going by
-names, by a clock that counts instructions. -m: threads go by names. -y: so many threads write a file each, and
+names, by a clock that counts instructions. -m: threads go by names. -r: so often each by a name that is replaced all the
+time. -y: so many threads write a file each, and
 wait after each small write until it is on the disk. -f: reads or writes the file
 `sequential` again and again for so many seconds, while DOMAIN crashes so often in each, or with -a in every other.
 -b: reads or writes so many chunks of it without crashes, then with so many, by turns.";
@@ -43,7 +46,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "f:s:c:d:b:amny:")?;
+    let options = env.options(USAGE, "f:s:c:d:b:amnr:y:")?;
     let mut system = Trefoil {
         env,
         buffer: None,
@@ -51,6 +54,14 @@ fn main(env: &Env) -> Result<i32, Stop> {
     };
     if let Some(plan) = counted::Plan::parse(&options)? {
         counted::run(system, plan)?;
+        return Ok(env.status());
+    }
+    if let Some(looks) = flow::number(&options, 'r') {
+        let (said, count) = replaced::replaced(env.process(), looks).map_err(stop)?;
+        for (name, missing, wrong) in said {
+            println!(env, "{name}: missing {missing}, wrong {wrong}")?;
+        }
+        println!(env, "replaced often: {}", count > 20)?;
         return Ok(env.status());
     }
     match (options.value('y'), flow::Plan::parse(&options)?) {
