@@ -30,6 +30,7 @@ pub(super) const CASES: &[Case] = &[
     case("service-and-its-keeper-die-in-turn", keeper),
     case("service-and-file-system-die-at-once", both),
     case("service-of-a-mounted-disk-dies", mounted),
+    case("service-crashes-under-more-changes-than-lanes", crowd),
 ];
 
 /// A machine with `disk` where files of more than 4,000 bytes are written in pages, of which 4 MiB
@@ -102,6 +103,36 @@ fn numbers(bench: &Bench<'_>) -> Result<()> {
         bench.host_read(&disk, "/e5/x")? == b"5\nmore\n",
         "/e5/x is another"
     );
+    bench.expect_clean(&disk)
+}
+
+/// Of 250 threads of a program each renames a file and adds to it, so that more changes are under
+/// way than a personality has lanes, while the shadow dies again and again: each is made once.
+fn crowd(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.small_disk("16M", &["-b", "1024", "-j"], |_| Ok(()))?;
+    let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    const RV6: &str = "[domain.rv6]\n";
+    ensure!(usual.contains(RV6), "the manifest has no {RV6:?}");
+    // A program may have 64 threads, if nobody says more.
+    let manifest = usual.replace(RV6, &format!("{RV6}options = \"threads 256\"\n"));
+    let manifest = manifests::with_limits(&manifest, &["vfs"], MANY_RESTARTS)?;
+    let services = "\n[program.filebench]\nservices = [\"monitor\", \"control\"]\n";
+    let mut machine = bench.machine_by(&(manifest + services))?;
+    machine.disk = Some(disk.clone());
+    machine.processors = 2;
+    let line = "mkdir /w; cd /w; /boot/testing/filebench -e 250 -d vfs && echo once; ls /w | wc -l; \
+                domains -q";
+    let answer = bench.exec_on(machine, line)?;
+    ensure!(
+        answer.stdout.starts_with("once\n250\n"),
+        "{}\n{}",
+        answer.stderr,
+        answer.stdout
+    );
+    let restarts: u32 = cell(&answer.stdout, "vfs", "RESTARTS")
+        .and_then(|text| text.parse().ok())
+        .context("no vfs")?;
+    ensure!(restarts >= 5, "{restarts} crashes");
     bench.expect_clean(&disk)
 }
 

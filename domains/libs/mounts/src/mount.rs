@@ -376,19 +376,20 @@ impl Mount {
 
     /// Makes a change that must not be made twice: once, whoever dies, if the next instance goes on
     /// where the one before was. It is `on` one or two inodes, in the order in which it names them.
-    /// `found` says what has come of one that an instance before has made; see [`Lanes`].
+    /// `found` says what has come of one that an instance before has made; see [`Lanes`]. Waits
+    /// where as many changes are under way as there may be at once.
     ///
     /// # Errors
-    /// As [`call`](Self::call); `Stale`: one of the inodes is, and nothing was changed.
+    /// As [`call`](Self::call); `Stale`: one of the inodes is, and nothing was changed; the caller
+    /// is ended while it waits.
     pub fn change<T>(
         &self,
         on: [Option<Known>; 2],
         mut operation: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
         found: impl Fn(&LaneOutcome) -> T,
     ) -> Result<T, FsError> {
-        let first = self.live()?.ok_or(FsError::Down)?;
-        let taken = first.lineage.and_then(|_| self.lanes.take(&first));
-        let Some((mut lane, mut change)) = taken else {
+        let lineage = || Ok::<_, FsError>(self.live()?.ok_or(FsError::Down)?.lineage);
+        if lineage()?.is_none() {
             return self.call(|live| {
                 let known = || on.into_iter().flatten();
                 known().try_for_each(|known| known.expect(live))?;
@@ -399,10 +400,11 @@ impl Mount {
                 }
                 done
             });
-        };
-        let result = self.ask(|live| lane.attempt(live, (&mut change, on), &mut operation, &found));
-        self.lanes.give(lane);
-        result
+        }
+        let mut lane = self.lanes.take()?;
+        // Only now: many instances may have served since, and this change was tried by none.
+        let mut change = self.lanes.change(lineage()?);
+        self.ask(|live| lane.attempt(live, (&mut change, on), &mut operation, &found))
     }
 
     /// Holds an inode, for as long as the seat is there.

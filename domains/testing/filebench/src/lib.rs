@@ -4,7 +4,8 @@
 //! domain crash, for `cargo xtask bench crashes`: see [`flow`]; with `-b` too what a crash takes in
 //! instructions: see [`counted`]. With `-y` threads write a file each
 //! and wait for the disk: see [`syncing`]. With `-m` they go by names, one alone and several at
-//! once: see [`storm`]. With `-r` they go by names that are replaced: see [`replaced`].
+//! once: see [`storm`]. With `-r` they go by names that are replaced: see [`replaced`]. With `-e`
+//! they rename and add to a file each, and look whether every change was made once: see [`once`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ extern crate alloc;
 
 mod counted;
 mod flow;
+mod once;
 mod replaced;
 mod storm;
 mod syncing;
@@ -28,12 +30,14 @@ usage: filebench
        filebench -m
        filebench -r LOOKS
        filebench -y THREADS
+       filebench -e THREADS [-d DOMAIN]
        filebench -f read|write -s SECONDS [-c CRASHES -d DOMAIN [-a]]
        filebench -f read|write -b CHUNKS -c CRASHES -s TURNS -d DOMAIN
 Times reading, writing, making and removing files in the working directory. -n: going by
 names, by a clock that counts instructions. -m: threads go by names. -r: so often each by a name that is replaced all the
 time. -y: so many threads write a file each, and
-wait after each small write until it is on the disk. -f: reads or writes the file
+wait after each small write until it is on the disk. -e: so many threads rename and add to a file each, and look
+whether that was done once, while DOMAIN crashes again and again. -f: reads or writes the file
 `sequential` again and again for so many seconds, while DOMAIN crashes so often in each, or with -a in every other.
 -b: reads or writes so many chunks of it without crashes, then with so many, by turns.";
 
@@ -46,7 +50,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "f:s:c:d:b:amnr:y:")?;
+    let options = env.options(USAGE, "f:s:c:d:b:amnr:y:e:")?;
     let mut system = Trefoil {
         env,
         buffer: None,
@@ -62,6 +66,11 @@ fn main(env: &Env) -> Result<i32, Stop> {
             println!(env, "{name}: missing {missing}, wrong {wrong}")?;
         }
         println!(env, "replaced often: {}", count > 20)?;
+        return Ok(env.status());
+    }
+    if let Some(threads) = options.value('e') {
+        let count = once::parse(threads)?;
+        once::each_once(env, count, options.value('d'))?;
         return Ok(env.status());
     }
     match (options.value('y'), flow::Plan::parse(&options)?) {

@@ -11,4 +11,5 @@ mod model;
 mod noted;
 mod real;
 mod sequences;
+mod slots;
 mod threads;
