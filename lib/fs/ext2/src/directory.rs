@@ -222,8 +222,11 @@ impl<D: BlockDevice> Transaction<'_, D> {
     pub(crate) fn lookup_in(&mut self, dir: u32, name: &[u8]) -> Result<(Inode, Found)> {
         check_name(name)?;
         let inode = self.directory(dir)?;
-        let found = self.find_entry(&inode, name)?.ok_or(Error::NotFound)?;
-        Ok((inode, found))
+        let found = self.find_entry(&inode, name)?;
+        match found.filter(|found| !self.is_hidden(dir, found.ino)) {
+            Some(found) => Ok((inode, found)),
+            None => Err(Error::NotFound),
+        }
     }
 
     /// Adds an entry for `ino` to directory `dir`, which has none of that name.

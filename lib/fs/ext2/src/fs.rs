@@ -114,6 +114,7 @@ impl<D: BlockDevice> FileSystem<D> {
                 Error::NotFound | Error::NotDirectory => Error::Corrupt("root directory"),
                 other => other,
             })?;
+        fs.find_unnamed()?;
         match fs.recount().and_then(|()| fs.finish_orphans()) {
             // The change that met the corruption made the mount read-only; reading may still work.
             Ok(()) | Err(Error::Corrupt(_)) => Ok(fs),

@@ -17,7 +17,7 @@
 //! | `dirindex` | names of large directories that have no index on disk, in memory |
 //! | `journal` | ext3's journal: commit, checkpoint, replay |
 //! | `alloc_block`, `alloc_inode`, `blockmap`, `shrink`, `directory`, `hashed`, `entering`, `listing`, `orphan`, `recount`, `xattr` | work inside a transaction |
-//! | `fs`, `file`, `names`, `rename`, `attributes` | the operations of [`FileSystem`] |
+//! | `fs`, `file`, `names`, `rename`, `attributes`, `unnamed` | the operations of [`FileSystem`] |
 //!
 //! # What is read and what is refused
 //! Revision 0 and 1; blocks of 1, 2 and 4 KiB; inodes of 128 bytes and more; `filetype`,
@@ -80,6 +80,7 @@ mod store;
 mod time;
 mod transaction;
 mod trust;
+mod unnamed;
 mod unsettled;
 mod writeback;
 mod xattr;

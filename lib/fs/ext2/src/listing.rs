@@ -86,11 +86,20 @@ impl<D: BlockDevice> Transaction<'_, D> {
         most: usize,
     ) -> Result<Vec<DirectoryEntry>> {
         let inode = self.directory(dir)?;
-        let list = match self.hashes(&inode)? {
-            Some(hashes) => self.list_by_hash(&inode, hashes, cookie, most)?,
-            None => self.list_in_order(&inode, cookie, most)?,
-        };
-        self.with_kinds(list)
+        let mut from = cookie;
+        loop {
+            let mut list = match self.hashes(&inode)? {
+                Some(hashes) => self.list_by_hash(&inode, hashes, from, most)?,
+                None => self.list_in_order(&inode, from, most)?,
+            };
+            let next = list.last().map(|last| last.next);
+            list.retain(|entry| !self.is_hidden(dir, entry.ino));
+            match next {
+                // Nothing but what nobody sees must not look like the end.
+                Some(next) if list.is_empty() && next > from => from = next,
+                _ => return self.with_kinds(list),
+            }
+        }
     }
 
     /// How a directory is to be listed by hashes; `None` if it is not.

@@ -203,6 +203,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// directory that was removed.
     pub(crate) fn check_new(&mut self, dir: u32, name: &[u8]) -> Result<()> {
         check_name(name)?;
+        self.make_way(dir, name)?;
         let inode = self.directory(dir)?;
         if inode.links == 0 {
             return Err(Error::NotFound);

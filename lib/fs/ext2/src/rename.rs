@@ -104,6 +104,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         new_dir: u32,
         new_name: &[u8],
     ) -> Result<Option<u32>> {
+        self.make_way(new_dir, new_name)?;
         let old = self.lookup(old_dir, old_name)?;
         let target = match self.lookup(new_dir, new_name) {
             Ok(found) if found.ino == old.ino => return Ok(None),

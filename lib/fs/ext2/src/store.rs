@@ -64,6 +64,8 @@ pub(crate) struct Store<D> {
     pub(crate) open: BTreeMap<u32, u32>,
     /// Inodes that were freed and not yet told of, see `FileSystem::take_freed`.
     pub(crate) freed: Vec<u32>,
+    /// The directory of files without a name, if there is one.
+    pub(crate) unnamed: Option<u32>,
     /// Files whose truncation is not finished: they have blocks behind their end.
     pub(crate) cut: BTreeSet<u32>,
     /// No change is allowed: asked for at mount, or corruption was found.
@@ -121,6 +123,7 @@ impl<D: BlockDevice> Store<D> {
             notes: Notes::default(),
             next_file: None,
             open: BTreeMap::new(),
+            unnamed: None,
             freed: Vec::new(),
             cut: BTreeSet::new(),
             read_only,

@@ -38,5 +38,7 @@ mod sequences;
 mod trust;
 #[path = "suite/unjournaled.rs"]
 mod unjournaled;
+#[path = "suite/unnamed.rs"]
+mod unnamed;
 #[path = "suite/writing.rs"]
 mod writing;
