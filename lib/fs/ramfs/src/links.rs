@@ -16,6 +16,9 @@ const NAME_COST: u64 = 64;
 /// Longest target of a symbolic link.
 const TARGET_MAX: usize = 4095;
 
+/// The directory of files without a name has this one in the root directory. Nobody can ask for it.
+const UNNAMED: &[u8] = b"/";
+
 /// Positions of the two entries that are in every directory; the others follow.
 const DOTS: [&[u8]; 2] = [b".", b".."];
 
@@ -32,6 +35,14 @@ fn check(name: &[u8]) -> Result<()> {
         return Err(Error::BadName);
     }
     Ok(())
+}
+
+/// Checks a name that the journal has.
+fn check_again(name: &[u8]) -> Result<()> {
+    match name {
+        UNNAMED => Ok(()),
+        name => check(name),
+    }
 }
 
 fn is_dots(name: &[u8]) -> bool {
@@ -90,6 +101,10 @@ impl<S: Store> RamFs<S> {
             .and_then(|place| names.next(place))
         {
             next = first + place as u64;
+            if entry.name == UNNAMED {
+                next += 1;
+                continue;
+            }
             let kind = self.get(entry.inode)?.body.kind();
             if !take(entry.inode, kind, &entry.name) {
                 return Ok(next);
@@ -112,6 +127,7 @@ impl<S: Store> RamFs<S> {
         mode: u16,
         now: u64,
     ) -> Result<u64> {
+        check(name)?;
         let body = match kind {
             Kind::Regular => Body::File(Content::new(0, false)),
             Kind::Directory => Body::Directory {
@@ -129,6 +145,7 @@ impl<S: Store> RamFs<S> {
     /// `Invalid` if the target is empty or has a zero byte; `NameTooLong` if it is too long; as
     /// [`create`](Self::create).
     pub fn symlink(&mut self, directory: u64, name: &[u8], target: &[u8], now: u64) -> Result<u64> {
+        check(name)?;
         if target.is_empty() || target.contains(&0) {
             return Err(Error::Invalid);
         }
@@ -143,11 +160,35 @@ impl<S: Store> RamFs<S> {
         self.make(directory, name, inode, now)
     }
 
+    /// The directory for names of files that are in use and have lost their last one; if there is
+    /// none it is made if `makes`. It is in no listing, and no name leads to it.
+    ///
+    /// # Errors
+    /// `NoSpace`, `TooManyLinks`, `Broken`.
+    pub fn unnamed(&mut self, makes: bool, now: u64) -> Result<Option<u64>> {
+        let found = self.find_unnamed()?;
+        if found.is_some() || !makes {
+            return Ok(found);
+        }
+        let root = self.root();
+        let body = Body::Directory {
+            names: Names::default(),
+            parent: root,
+        };
+        let made = self.make(root, UNNAMED, Inode::new(body, 0o700, now), now)?;
+        Ok(Some(made))
+    }
+
+    fn find_unnamed(&self) -> Result<Option<u64>> {
+        Ok(self.names(self.root())?.0.get(UNNAMED))
+    }
+
     /// Gives an inode that is no directory another name.
     ///
     /// # Errors
     /// `IsDirectory`, `Exists`, `TooManyLinks`, `NoSpace`; as [`lookup`](Self::lookup).
     pub fn link(&mut self, directory: u64, name: &[u8], inode: u64, now: u64) -> Result<()> {
+        check(name)?;
         self.check_new(directory, name)?;
         let of = self.get(inode)?;
         match of.links {
@@ -450,7 +491,7 @@ impl<S: Store> RamFs<S> {
         name: &[u8],
         inode: u64,
     ) -> Result<()> {
-        check(name)?;
+        check_again(name)?;
         let kind = self.get(inode)?.body.kind();
         let entry = self.prepare_again(directory, at, name, inode)?;
         self.names_mut(directory)?.put(entry);
@@ -486,7 +527,13 @@ impl<S: Store> RamFs<S> {
 
     /// Checks that `name` can be a new name in a directory.
     fn check_new(&self, directory: u64, name: &[u8]) -> Result<()> {
-        match self.lookup(directory, name) {
+        let found = match name {
+            UNNAMED => self
+                .find_unnamed()
+                .and_then(|found| found.ok_or(Error::NotFound)),
+            name => self.lookup(directory, name),
+        };
+        match found {
             Ok(_) => Err(Error::Exists),
             Err(Error::NotFound) if self.get(directory)?.links > 0 => Ok(()),
             Err(error) => Err(error),

@@ -538,3 +538,52 @@ fn names_can_be_removed_without_memory() {
     store.set_room(None);
     assert!(Ram::again(&store, LIMITS).seen(true) == seen);
 }
+
+/// The directory of files without a name is found by the next instance, with what is in it, also
+/// when it was made in a journal that was replaced; nobody sees it, and nobody can ask for it.
+#[test]
+fn the_directory_of_unnamed_files_is_found_again() {
+    let (store, _) = after(&[]);
+    let mut ram = Ram::again(&store, LIMITS);
+    let root = ram.root();
+    assert_eq!(ram.unnamed(false, 1), Ok(None));
+    let made = ram.unnamed(true, 1).unwrap().unwrap();
+    assert_eq!(ram.unnamed(true, 2), Ok(Some(made)));
+    let file = ram.create(root, b"f", Kind::Regular, 0o644, 3).unwrap();
+    ram.rename(root, b"f", made, b"5", 4).unwrap();
+    let expect = |ram: &mut Ram| {
+        assert_eq!(ram.unnamed(false, 5), Ok(Some(made)));
+        assert_eq!(ram.lookup(made, b"5"), Ok(file));
+        let mut names = Vec::new();
+        ram.list(root, 2, |_, _, name| {
+            names.push(name.to_vec());
+            true
+        })
+        .unwrap();
+        assert!(!names.contains(&b"/".to_vec()), "{names:?}");
+    };
+    expect(&mut ram);
+    let mut ram = Ram::again(&store, LIMITS);
+    expect(&mut ram);
+    for name in [&b"/"[..], b""] {
+        assert_eq!(ram.lookup(root, name), Err(Error::BadName));
+        let make = ram.create(root, name, Kind::Regular, 0o644, 6);
+        assert_eq!(make, Err(Error::BadName));
+        assert_eq!(ram.symlink(root, name, b"x", 6), Err(Error::BadName));
+        assert_eq!(ram.link(root, name, file, 6), Err(Error::BadName));
+        assert_eq!(ram.remove_directory(root, name, 6), Err(Error::BadName));
+        assert_eq!(ram.rename(root, name, root, b"x", 6), Err(Error::BadName));
+        assert_eq!(ram.rename(made, b"5", root, name, 6), Err(Error::BadName));
+    }
+    // As often as it takes for the journal to be replaced.
+    for time in 10..20_000 {
+        ram.create(root, b"g", Kind::Regular, 0o644, time).unwrap();
+        ram.unlink(root, b"g", time).unwrap();
+    }
+    let mut ram = Ram::again(&store, LIMITS);
+    expect(&mut ram);
+    ram.unlink(made, b"5", 30_000).unwrap();
+    let mut ram = Ram::again(&store, LIMITS);
+    assert_eq!(ram.unnamed(false, 1), Ok(Some(made)));
+    assert_eq!(ram.lookup(made, b"5"), Err(Error::NotFound));
+}
