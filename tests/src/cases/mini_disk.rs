@@ -317,7 +317,7 @@ fn both_hold(bench: &Bench<'_>) -> Result<()> {
         "{RUN} 'cd /disk; exec 5<held; : > open; until [ -e closed ]; do sleep 0.1; done; cat <&5' & \
          until [ -e /open ]; do sleep 0.1; done; \
          {{ rm /held; kill-domain vfs; ls / > /dev/null; }} < /held; echo > /closed; wait; \
-         ls -a / | grep -c orphan; domains -q"
+         ls -a / | grep -c trefoil; domains -q"
     );
     let answer = bench.exec_on(machine, &line)?;
     ensure!(

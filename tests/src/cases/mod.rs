@@ -51,6 +51,7 @@ mod times;
 mod tmp;
 mod trace;
 mod tracer;
+mod unnamed;
 mod update;
 
 /// A test: its name and what it does.
@@ -111,6 +112,7 @@ pub fn all() -> Vec<Case> {
         storing::CASES,
         service::CASES,
         deadly::CASES,
+        unnamed::CASES,
         console::CASES,
         manifests::CASES,
         guide::CASES,

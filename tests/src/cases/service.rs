@@ -86,7 +86,7 @@ fn numbers(bench: &Bench<'_>) -> Result<()> {
     })?;
     let machine = machine(bench, &disk, &["vfs", "ext2"])?;
     let line = "cp /big /f; { rm /f; crash vfs; dd bs=4096 count=9 status=none; crash ext2; ls / > /dev/null; crash vfs; \
-         ls -a / | grep -c orphan; cat; } < /f > /g; head -c 36864 /g | cmp - /g; \
+         ls -a / | grep -c trefoil; cat; } < /f > /g; head -c 36864 /g | cmp - /g; \
          { dd bs=4096 count=9 status=none; rm /f2; crash vfs; cat; } < /big | cmp - /big && echo same; \
          for i in $(seq 8); do mkdir /a$i /a$i/b; echo $i > /a$i/b/c; rm -r /a$i; mkdir /d$i; mv /d$i /e$i; echo $i > /e$i/x; done; \
          crash ext2; ls /e3 > /dev/null; cd /e5; crash vfs; pwd; cat x; echo more >> x; cat x; cat ../e8/x; \

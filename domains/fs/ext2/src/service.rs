@@ -1,10 +1,12 @@
 //! The `FileSystem` interface over the mounted volume.
 
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, Ordering};
+
 use domain_rt::log;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
-    RVec, Renaming, RpcError, RpcResult, Taken, Text, UserBuf, VmoView, Walked,
+    RVec, Renaming, RpcResult, Taken, Text, UserBuf, VmoView, Walked,
 };
 use vfs::entries::{self, Packer};
 use vfs::fence;
@@ -19,12 +21,18 @@ const ENTRIES_AT_ONCE: usize = 64;
 pub struct Service {
     volume: Arc<Volume>,
     caller: fence::Service,
+    /// The directory of files without a name survives a power cut.
+    unnamed_is_safe: AtomicBool,
 }
 
 impl Service {
     /// Serves `caller` from `volume`.
     pub fn new(volume: Arc<Volume>, caller: fence::Service) -> Self {
-        Service { volume, caller }
+        Service {
+            volume,
+            caller,
+            unnamed_is_safe: AtomicBool::new(false),
+        }
     }
 
     /// For what takes no lock to be compared under, since it changes nothing that a later service
@@ -280,6 +288,22 @@ impl FileSystem for Service {
     fn unlink(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
         let directory = number(directory)?;
         self.change(|fs| fs.unlink(directory, name))
+    }
+
+    fn unnamed(&self, makes: bool) -> Result<Option<u64>, FsError> {
+        let mut found = self.view(|fs| fs.unnamed(false))?;
+        if !makes {
+            return Ok(found.map(u64::from));
+        }
+        if found.is_none() {
+            found = self.change(|fs| fs.unnamed(true))?;
+        }
+        // Who asks notes its number. An instance before this one may have died before it was safe.
+        if !self.unnamed_is_safe.load(Ordering::Relaxed) {
+            self.volume.commit().map_err(Error::from)?;
+            self.unnamed_is_safe.store(true, Ordering::Relaxed);
+        }
+        Ok(found.map(u64::from))
     }
 
     fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {

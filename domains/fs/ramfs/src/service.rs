@@ -187,6 +187,10 @@ impl FileSystemBase for Service {
         self.run(|fs| fs.unlink(directory, name, now()))
     }
 
+    fn unnamed(&self, makes: bool) -> Result<Option<u64>, FsError> {
+        self.run(|fs| fs.unnamed(makes, now()))
+    }
+
     fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
         self.run(|fs| fs.remove_directory(directory, name, now()))
     }

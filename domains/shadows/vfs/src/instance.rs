@@ -98,6 +98,10 @@ impl Target for Instance {
         self.0.greeting.root
     }
 
+    fn unnamed(&self) -> Result<u64, FsError> {
+        self.fs().unnamed(true)?.ok_or(FsError::Unsupported)
+    }
+
     fn look_up(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
         self.fs().lookup(directory, name)
     }

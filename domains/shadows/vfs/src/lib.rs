@@ -10,7 +10,7 @@
 //! - [`kept`]: what the next instance of this domain finds;
 //! - [`lanes`]: what it tells clients who had no answer;
 //! - [`walking`]: names and attributes, which are remembered;
-//! - [`listing`]: directory listings, in clients' numbers and without hidden names;
+//! - [`listing`]: directory listings, in clients' numbers;
 //! - [`start_up`]: what is done with the first instance;
 //! - [`telling`]: changes, in words.
 //!

@@ -1,4 +1,4 @@
-//! Directory listings, in clients' numbers and without hidden names.
+//! Directory listings, in clients' numbers.
 
 use interfaces::{FsError, RVec};
 use redo::Front;
@@ -6,25 +6,17 @@ use vfs::entries::{Entries, Packer};
 
 use crate::instance::Instance;
 
-/// A listing for clients. `in_root`: it is the root directory's, which has the hidden names.
+/// A listing for clients.
 ///
 /// # Errors
 /// No memory.
-pub fn translate(
-    front: &mut Front<Instance>,
-    listing: RVec<u8>,
-    in_root: bool,
-) -> Result<RVec<u8>, FsError> {
-    let hides = in_root && front.has_orphans();
-    if front.ids.is_trivial() && !hides {
+pub fn translate(front: &mut Front<Instance>, listing: RVec<u8>) -> Result<RVec<u8>, FsError> {
+    if front.ids.is_trivial() {
         return Ok(listing);
     }
     let mut translated = RVec::filled(0, listing.len())?;
     let mut packer = Packer::new(&mut translated);
     for entry in Entries::new(&listing) {
-        if in_root && redo::is_orphan_name(entry.name) {
-            continue;
-        }
         let inode = front.ids.client(entry.inode);
         // There is room: no entry is longer than it was.
         let _ = packer.add(inode, entry.kind, entry.name);

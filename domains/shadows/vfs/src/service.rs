@@ -300,6 +300,11 @@ impl FileSystem for Service {
         self.remove_name(directory, name)
     }
 
+    /// It is for this domain alone.
+    fn unnamed(&self, _makes: bool) -> Result<Option<u64>, FsError> {
+        Err(FsError::Unsupported)
+    }
+
     fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         self.remove_empty(directory, name)

@@ -27,13 +27,8 @@ type Found = Option<Metadata>;
 fn go_by_memory<'p>(
     front: &Front<Instance>,
     way: &mut Way<'p>,
-    root: u64,
 ) -> Result<Found, &'p [u8]> {
     while let Some(name) = way.name() {
-        if way.directory() == root && redo::is_orphan_name(name) {
-            way.ends(name);
-            return Ok(None);
-        }
         if let Some(life) = way.life()
             && !front
                 .inodes
@@ -156,9 +151,8 @@ impl Service {
     }
 
     fn go(&self, way: &mut Way<'_>) -> Result<Found, FsError> {
-        let root = self.shadow.root();
         loop {
-            let name = match self.shadow.front(|front| go_by_memory(front, way, root)) {
+            let name = match self.shadow.front(|front| go_by_memory(front, way)) {
                 Ok(found) => return Ok(found),
                 Err(name) => name,
             };
@@ -195,9 +189,6 @@ impl Service {
         name: &RVec<u8>,
         see_to: impl FnOnce(&mut Front<Instance>, Metadata) -> R,
     ) -> Result<Option<R>, FsError> {
-        if self.is_hidden(directory, name) {
-            return Ok(None);
-        }
         let shadow = &*self.shadow;
         let mut engine = shadow.engine();
         expect_alone(shadow, &mut engine, directory, life)?;
@@ -227,11 +218,8 @@ impl Service {
         }
     }
 
-    /// What a name leads to; `None`: nothing that anybody is to see.
+    /// What a name leads to; `None`: nothing.
     pub fn look_up(&self, directory: u64, name: &RVec<u8>) -> Result<Option<u64>, FsError> {
-        if self.is_hidden(directory, name) {
-            return Ok(None);
-        }
         let place = Place::new(directory, name);
         let (known, ticket) = self.shadow.front(|front| {
             let names = &front.names;

@@ -204,6 +204,12 @@ pub trait Target: Clone {
     fn id(&self) -> u32;
     /// The inode of the root directory: the same for all instances.
     fn root(&self) -> u64;
+    /// The inode of the directory for hidden names: the same for all instances, from when it was
+    /// first told.
+    ///
+    /// # Errors
+    /// The file system's.
+    fn unnamed(&self) -> Result<u64, Self::Error>;
     /// What a name leads to.
     ///
     /// # Errors

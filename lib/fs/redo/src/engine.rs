@@ -73,6 +73,8 @@ pub struct Engine<T: Target> {
     /// What the file system acknowledges survives its death.
     is_lasting: bool,
     orphans: u64,
+    /// The directory for hidden names, once it is known.
+    unnamed: Option<u64>,
     /// Through which the next change is asked for that decides what comes of an operation.
     lane: Option<Lane>,
     /// The inode that the host can do without.
@@ -92,6 +94,7 @@ impl<T: Target> Engine<T> {
             budget,
             is_lasting: false,
             orphans: 0,
+            unnamed: None,
             lane: None,
             own: None,
             is_parted: false,

@@ -42,8 +42,8 @@
 //!
 //! # Open files without a name
 //! A file system forgets, when it is mounted, files that have no name. So a file that is held when
-//! its last name is removed gets a hidden name in the root directory instead, [`ORPHAN`] and a
-//! number, which is removed when the file is released, and by [`is_orphan_name`] at the next start.
+//! its last name is removed gets a hidden name instead: a number, in a directory that no name leads
+//! to ([`Target::unnamed`]). That is removed when the file is released, or at the next start.
 //! A directory that is removed while it is held is lost with the instance: its number then leads to
 //! nothing, as a removed directory has nothing anyway.
 #![no_std]
@@ -70,16 +70,7 @@ pub use log::Basis;
 pub use order::Order;
 pub use recover::Report;
 
-/// How the hidden names begin.
-pub const ORPHAN: &[u8] = b".trefoil-orphan-";
-
-/// Whether `name` is a hidden one, if it stands in the root directory.
-pub fn is_orphan_name(name: &[u8]) -> bool {
-    name.starts_with(ORPHAN)
-}
-
-/// The number in a hidden name.
-pub fn orphan_number(name: &[u8]) -> Option<u64> {
-    let digits = name.strip_prefix(ORPHAN)?;
-    core::str::from_utf8(digits).ok()?.parse().ok()
+/// The number that a hidden name is. `None`: this is no such name.
+pub fn hidden_number(name: &[u8]) -> Option<u64> {
+    core::str::from_utf8(name).ok()?.parse().ok()
 }

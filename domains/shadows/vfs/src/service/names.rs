@@ -1,4 +1,4 @@
-//! Names, given, taken and listed. Hidden ones are nobody's: there are none, and none can be given.
+//! Names, given, taken and listed.
 
 use interfaces::{FileKind, FsError, RVec, Renaming};
 use redo::{Action, Engine, Kind, Order, Outcome};
@@ -23,7 +23,7 @@ impl Service {
             FileKind::Directory => Kind::Directory,
             _ => return Err(FsError::Unsupported),
         };
-        let name = self.new_name(directory, name)?;
+        let name = RVec::from_slice(name)?;
         self.make(Action::Create { name, kind, mode }, directory)
     }
 
@@ -37,7 +37,7 @@ impl Service {
         device: u32,
     ) -> Result<u64, FsError> {
         let node = instance::node(kind, mode, device)?;
-        let name = self.new_name(directory, name)?;
+        let name = RVec::from_slice(name)?;
         self.make(Action::Node { name, node }, directory)
     }
 
@@ -48,7 +48,7 @@ impl Service {
         name: &RVec<u8>,
         target: &RVec<u8>,
     ) -> Result<u64, FsError> {
-        let name = self.new_name(directory, name)?;
+        let name = RVec::from_slice(name)?;
         let target = RVec::from_slice(target)?;
         self.make(Action::Symlink { name, target }, directory)
     }
@@ -73,7 +73,7 @@ impl Service {
         name: &RVec<u8>,
         inode: u64,
     ) -> Result<(), FsError> {
-        let name = self.new_name(directory, name)?;
+        let name = RVec::from_slice(name)?;
         self.pages.keep_room(&self.shadow, BESIDES)?;
         self.change(Action::Link { name }, [directory, inode])
             .map(|_| ())
@@ -81,7 +81,7 @@ impl Service {
 
     /// See `FileSystem::unlink`.
     pub(super) fn remove_name(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
-        let name = self.old_name(directory, name)?;
+        let name = RVec::from_slice(name)?;
         let order = Order::new(Action::Unlink { name }, [directory; 2]);
         let shadow = &*self.shadow;
         let unlink = |engine: &mut Engine<Instance>, order: &mut Order<Instance>| {
@@ -93,7 +93,7 @@ impl Service {
 
     /// See `FileSystem::remove_directory`.
     pub(super) fn remove_empty(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
-        let name = self.old_name(directory, name)?;
+        let name = RVec::from_slice(name)?;
         let order = Order::new(Action::RemoveDirectory { name }, [directory; 2]);
         let shadow = &*self.shadow;
         shadow.carry_out(self.lane, order, |engine, order| {
@@ -111,8 +111,8 @@ impl Service {
         new_name: &RVec<u8>,
         how: Renaming,
     ) -> Result<(), FsError> {
-        let name = self.old_name(from, name)?;
-        let new_name = self.new_name(to, new_name)?;
+        let name = RVec::from_slice(name)?;
+        let new_name = RVec::from_slice(new_name)?;
         self.pages.keep_room(&self.shadow, BESIDES)?;
         let (how, action) = match how {
             Renaming::Replace => (redo::Renaming::Replace, Action::Rename { name, new_name }),
@@ -135,47 +135,13 @@ impl Service {
         cookie: u64,
         buffer: RVec<u8>,
     ) -> Result<(RVec<u8>, u64), FsError> {
-        let in_root = inode == self.shadow.root();
         let mut buffer = Buffer::new(buffer);
-        let mut position = cookie;
-        loop {
-            let answer = self.shadow.ask_for_numbers(
-                inode,
-                |instance, real| instance.fs().read_directory(real, position, buffer.take()?),
-                |front, (listing, next)| {
-                    let is_end = listing.is_empty();
-                    let listing = listing::translate(front, listing, in_root)?;
-                    Ok::<_, FsError>((listing, next, is_end))
-                },
-            )?;
-            let (listing, next, is_end) = answer?;
-            self.shadow.note_new_numbers();
-            // Nothing but hidden names must not look like the end.
-            if is_end || !listing.is_empty() {
-                return Ok((listing, next));
-            }
-            position = next;
-        }
-    }
-
-    /// Whether a name is one that nobody is to see.
-    pub(crate) fn is_hidden(&self, directory: u64, name: &[u8]) -> bool {
-        directory == self.shadow.root() && redo::is_orphan_name(name)
-    }
-
-    /// Our own copy of a name that is to be given.
-    fn new_name(&self, directory: u64, name: &RVec<u8>) -> Result<RVec<u8>, FsError> {
-        match self.is_hidden(directory, name) {
-            true => Err(FsError::BadName),
-            false => Ok(RVec::from_slice(name)?),
-        }
-    }
-
-    /// Our own copy of a name that is to be there.
-    fn old_name(&self, directory: u64, name: &RVec<u8>) -> Result<RVec<u8>, FsError> {
-        match self.is_hidden(directory, name) {
-            true => Err(FsError::NotFound),
-            false => Ok(RVec::from_slice(name)?),
-        }
+        let answer = self.shadow.ask_for_numbers(
+            inode,
+            |instance, real| instance.fs().read_directory(real, cookie, buffer.take()?),
+            |front, (listing, next)| Ok::<_, FsError>((listing::translate(front, listing)?, next)),
+        )?;
+        self.shadow.note_new_numbers();
+        answer
     }
 }

@@ -5,7 +5,6 @@ use alloc::format;
 use super::{ATTEMPTS, Engine, Host, real};
 use crate::action::{Action, Kind, Target};
 use crate::front::{CLIENTS, Front, Holder};
-use crate::{ORPHAN, is_orphan_name};
 
 impl<T: Target> Engine<T> {
     /// There are hidden names with numbers up to this one.
@@ -22,8 +21,12 @@ impl<T: Target> Engine<T> {
         name: T::Data,
     ) -> Result<(), T::Error> {
         let (number, new_name) = self.hidden_name(host, inode)?;
-        let root = self.fs.root();
-        self.change_now(host, Action::Rename { name, new_name }, [directory, root])?;
+        let unnamed = self.unnamed(host)?;
+        self.change_now(
+            host,
+            Action::Rename { name, new_name },
+            [directory, unnamed],
+        )?;
         match host.front(|front| front.set_orphan(inode, Some(number))) {
             true => Ok(()),
             // It was released meanwhile.
@@ -83,9 +86,19 @@ impl<T: Target> Engine<T> {
         number: u64,
     ) -> Result<(), T::Error> {
         let name = hidden_name::<T>(number)?;
-        let root = self.fs.root();
-        self.change_now(host, Action::Unlink { name }, [root; 2])
+        let unnamed = self.unnamed(host)?;
+        self.change_now(host, Action::Unlink { name }, [unnamed; 2])
             .map(|_| ())
+    }
+
+    /// The directory for hidden names.
+    pub(super) fn unnamed<H: Host<Target = T>>(&mut self, host: &H) -> Result<u64, T::Error> {
+        let real = match self.unnamed {
+            Some(real) => real,
+            None => self.consult(host, T::unnamed)?,
+        };
+        self.unnamed = Some(real);
+        Ok(host.front(|front| front.ids.client(real)))
     }
 
     /// Whether a file (not a directory) has one name only.
@@ -100,8 +113,5 @@ impl<T: Target> Engine<T> {
 }
 
 fn hidden_name<T: Target>(number: u64) -> Result<T::Data, T::Error> {
-    let mut name = ORPHAN.to_vec();
-    name.extend_from_slice(format!("{number}").as_bytes());
-    debug_assert!(is_orphan_name(&name), "the prefix is in front");
-    T::data(&name)
+    T::data(format!("{number}").as_bytes())
 }

@@ -104,9 +104,9 @@ impl<T: Target> Engine<T> {
         // The hidden name comes first, so that the other one leads to one or the other file at all
         // times.
         let (number, name) = self.hidden_name(host, replaced)?;
-        let root = self.fs.root();
         let lane = self.lane.take();
-        self.change_now(host, Action::Link { name }, [root, replaced])?;
+        let unnamed = self.unnamed(host)?;
+        self.change_now(host, Action::Link { name }, [unnamed, replaced])?;
         self.lane = lane;
         let is_held = host.front(|front| front.set_orphan(replaced, Some(number)));
         let result = self.change(host, order);

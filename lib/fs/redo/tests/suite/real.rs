@@ -182,8 +182,7 @@ fn print(fs: &mut FileSystem<Device>, directory: u32, path: &str, text: &mut Str
     let mut entries = fs.readdir(directory, 0, 1000).expect("it can be read");
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     for entry in entries {
-        let is_left_out =
-            directory == 2 && (redo::is_orphan_name(&entry.name) || entry.name == b"lost+found");
+        let is_left_out = directory == 2 && entry.name == b"lost+found";
         if entry.name == b"." || entry.name == b".." || is_left_out {
             continue;
         }
@@ -267,6 +266,14 @@ impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
 
     fn root(&self) -> u64 {
         2
+    }
+
+    fn unnamed(&self) -> Result<u64> {
+        self.run(|fs| {
+            let directory = fs.unnamed(true)?.expect("it was made");
+            fs.commit()?;
+            Ok(directory.into())
+        })
     }
 
     fn look_up(&self, directory: u64, name: &Vec<u8>) -> Result<u64> {

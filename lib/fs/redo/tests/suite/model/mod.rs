@@ -11,6 +11,8 @@ use redo::intent::SETTING;
 use redo::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
 
 pub const ROOT: u64 = 2;
+/// The directory of hidden names.
+pub const UNNAMED: u64 = 3;
 const FIRST: u64 = 11;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +117,7 @@ pub struct Model {
 
 impl Model {
     pub fn new() -> Self {
-        let root = Inode {
+        let empty = Inode {
             body: Body::Directory(BTreeMap::new()),
             mode: 0o755,
             links: 1,
@@ -123,7 +125,7 @@ impl Model {
             times: [NOW; 2],
         };
         Model {
-            inodes: BTreeMap::from([(ROOT, root)]),
+            inodes: BTreeMap::from([(ROOT, empty.clone()), (UNNAMED, empty)]),
         }
     }
 
@@ -353,9 +355,6 @@ impl Model {
 
     fn print(&self, directory: u64, path: &str, text: &mut String) {
         for (name, &number) in self.names(directory).unwrap() {
-            if directory == ROOT && redo::is_orphan_name(name) {
-                continue;
-            }
             let inode = &self.inodes[&number];
             let path = format!("{path}/{}", String::from_utf8_lossy(name));
             match &inode.body {
@@ -571,6 +570,10 @@ impl Target for Instance {
 
     fn root(&self) -> u64 {
         ROOT
+    }
+
+    fn unnamed(&self) -> Result<u64> {
+        self.view(|_| Ok(UNNAMED))
     }
 
     fn look_up(&self, directory: u64, name: &Vec<u8>) -> Result<u64> {

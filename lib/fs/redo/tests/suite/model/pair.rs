@@ -11,7 +11,7 @@ use redo::{
 
 use crate::intents::packed;
 
-use super::{Body, Error, Instance, Model, ROOT, Random, Result, Setting};
+use super::{Body, Error, Instance, Model, ROOT, Random, Result, Setting, UNNAMED};
 
 /// A life of a file system that is tested.
 pub trait Life:
@@ -661,15 +661,7 @@ impl Pair {
 
     /// Hidden names on the disk.
     pub fn hidden(&self) -> usize {
-        let is_hidden = |name: &&Vec<u8>| redo::is_orphan_name(name);
-        self.disk(|disk| {
-            disk.live
-                .names(ROOT)
-                .unwrap()
-                .keys()
-                .filter(is_hidden)
-                .count()
-        })
+        self.disk(|disk| disk.live.names(UNNAMED).unwrap().len())
     }
 }
 
