@@ -11,6 +11,7 @@ pub mod arch;
 pub mod backtrace;
 pub mod check;
 pub mod columns;
+pub mod debian;
 pub mod demo;
 pub mod doc;
 pub mod example;

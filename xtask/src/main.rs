@@ -8,7 +8,9 @@ use clap::{Parser, Subcommand};
 use lab::{bench, cuts, faults, fuzz, hosted, model, sanitize, steps, storms};
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, guard, setup, signer, tool};
-use xtask::{backtrace, check, demo, doc, example, profile, run, symbols, tcb, test, trace};
+use xtask::{
+    backtrace, check, debian, demo, doc, example, profile, run, symbols, tcb, test, trace,
+};
 
 /// Builds, runs, tests, checks and measures Trefoil
 #[derive(Parser)]
@@ -78,6 +80,8 @@ enum Task {
     Host(hosted::Options),
     /// Run a shell line in the booted system, and say in which functions the time went
     Profile(profile::Options),
+    /// Make a disk image with Debian's own programs, of its packages
+    Debian(debian::Options),
     /// Print a kernel log that was kept, with the stacks of domains that died in words
     Backtrace(backtrace::Options),
     /// Put symbols on a disk, for `dmesg -b` inside the system
@@ -139,6 +143,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
         Task::Sanitize(options) => sanitize::sanitize(project, &options).map(|()| 0),
         Task::Host(options) => hosted::host(project, &options),
         Task::Profile(options) => profile::profile(project, &options),
+        Task::Debian(options) => debian::debian(project, &options).map(|()| 0),
         Task::Backtrace(options) => backtrace::backtrace(project, &options).map(|()| 0),
         Task::Symbols(options) => symbols::symbols(project, &options).map(|()| 0),
         Task::Doc => doc::doc(project).map(|()| 0),

@@ -11,9 +11,11 @@
 //! - [`tables`]: symbols for the system's own disk;
 //! - [`disk`]: file system images made with the host's tools; [`image`]: what is on one;
 //! - [`nbd`]: a disk served to QEMU;
+//! - [`debian`]: a disk with Debian's packages;
 //! - [`manifests`]: changes of the default manifest;
 //! - [`nvme`]: the system with its disk behind an NVMe controller.
 
+pub mod debian;
 pub mod disk;
 pub mod dumps;
 pub mod guest;
