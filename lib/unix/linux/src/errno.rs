@@ -49,7 +49,9 @@ pub const ENAMETOOLONG: Error = Error(36);
 pub const ENOSYS: Error = Error(38);
 pub const ENOTEMPTY: Error = Error(39);
 pub const ELOOP: Error = Error(40);
+pub const ELIBBAD: Error = Error(80);
 pub const EOPNOTSUPP: Error = Error(95);
+pub const EAFNOSUPPORT: Error = Error(97);
 pub const ETIMEDOUT: Error = Error(110);
 pub const ESTALE: Error = Error(116);
 

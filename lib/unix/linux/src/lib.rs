@@ -7,6 +7,7 @@
 //! | [`memory`] | a program's memory as whoever answers it sees it, and copies |
 //! | [`faults`] | what a program did that it must not |
 //! | [`program`] | a static ELF program, and the stack that it begins with |
+//! | [`executable`] | a program in a file that is mapped, and scripts |
 //! | [`layout`] | where heap and mappings are |
 //! | [`ranges`] | which files are mapped where |
 //! | [`files`] | paths, and what is told of files |
@@ -22,6 +23,7 @@ extern crate alloc;
 
 pub mod call;
 pub mod errno;
+pub mod executable;
 #[cfg(test)]
 mod fake;
 pub mod faults;

@@ -9,6 +9,8 @@ use elf::abi::{EM_X86_64, ET_EXEC, PF_W, PF_X, PT_LOAD};
 use elf::endian::LittleEndian;
 use elf::segment::ProgramHeader;
 
+/// Addresses of programs end here.
+pub const USER_END: u64 = 1 << 47;
 /// Where the stack ends, and its size, in bytes.
 const STACK_END: u64 = 0x7fff_f000_0000;
 const STACK: u64 = 8 << 20;
@@ -69,7 +71,6 @@ impl<'a> Image<'a> {
             let content = self.elf.segment_data(segment).map_err(|_| ENOEXEC)?;
             end = end.max(load_segment(space, segment, content)?);
         }
-        space.map_zero(STACK_END - STACK, STACK, READ | WRITE)?;
         let header = &self.elf.ehdr;
         let auxiliary = [
             (3, self.headers_at()),
@@ -119,13 +120,17 @@ fn load_segment(
     Ok(end)
 }
 
-/// Puts arguments, environment and what else a program finds on its stack there (System V ABI for
-/// x86-64, 3.4.1); the stack pointer.
-fn fill_stack(
+/// Maps a stack, and puts arguments, environment, the auxiliary vector and what else a program
+/// finds there (System V ABI for x86-64, 3.4.1); the stack pointer.
+///
+/// # Errors
+/// `EFAULT`: there are too many words. Or those of [`Memory::map_zero`].
+pub fn fill_stack(
     space: &impl Memory,
     words: &Words<'_>,
     auxiliary: &[(u64, u64)],
 ) -> Result<u64, Error> {
+    space.map_zero(STACK_END - STACK, STACK, READ | WRITE)?;
     let mut at = STACK_END - 64;
     let mut push = |text: &[u8]| -> Result<u64, Error> {
         at -= text.len() as u64 + 1;
