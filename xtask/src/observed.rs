@@ -77,7 +77,7 @@ impl Observed {
             rw: self.rw,
             no_disk: self.no_disk,
             smp: self.processors,
-            memory: self.memory.clone(),
+            memory: Some(self.memory.clone()),
             kvm: self.kvm,
             manifest: self.manifest.clone(),
             timeout: Some(self.timeout),

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use machine::debian;
 use machine::disk;
 use machine::nvme;
 use machine::preflight;
@@ -33,6 +34,15 @@ pub const NO_STATUS: i32 = 125;
 
 pub(crate) const DEFAULT_TIMEOUT: u64 = 600;
 const A_DAY: u64 = 24 * 3600;
+/// The manifest of `--linux`.
+const LINUX_MANIFEST: &str = "images/linux.toml";
+
+impl Options {
+    fn memory(&self) -> String {
+        let usual = if self.linux { "1G" } else { "256M" };
+        self.memory.clone().unwrap_or_else(|| usual.into())
+    }
+}
 
 /// How to boot.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -61,9 +71,9 @@ pub struct Options {
     /// Number of processors, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub smp: u32,
-    /// Memory, such as 512M or 1.5G
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = preflight::memory)]
-    pub memory: String,
+    /// Memory, such as 512M or 1.5G; 256M unless said, with --linux 1G
+    #[arg(long, value_name = "SIZE", value_parser = preflight::memory)]
+    pub memory: Option<String>,
     /// Stop before the first instruction and wait for `cargo xtask gdb` in another terminal
     #[arg(long)]
     pub gdb: bool,
@@ -77,6 +87,10 @@ pub struct Options {
     /// with --disk, those of a disk below /disk
     #[arg(long, conflicts_with_all = ["manifest", "disk2"])]
     pub mini: bool,
+    /// Run Debian's programs: the root is a disk with its packages (`cargo xtask debian` makes such
+    /// ones), the shell its bash
+    #[arg(long, conflicts_with_all = ["manifest", "disk2", "no_disk", "mini", "program"])]
+    pub linux: bool,
     /// With --mini: this static program in place of the host's busybox. With --manifest: put this
     /// static program into the archive, as `busybox`
     #[arg(long, value_name = "FILE")]
@@ -113,7 +127,10 @@ pub(crate) fn run_with(
     let claimed = claim_disks(options)?;
     let of_mini = mini::manifest(project, options.disk.is_some())?;
     let of_nvme = nvme_manifest(project, options)?;
-    let manifest = options.mini.then_some(&*of_mini).or(of_nvme.as_deref());
+    let of_linux = project.root.join(LINUX_MANIFEST);
+    let own = options.linux.then_some(&*of_linux);
+    let own = options.mini.then_some(&*of_mini).or(own);
+    let manifest = of_nvme.as_deref().or(own);
     let built = build::build(project, manifest.or(options.manifest.as_deref()))?;
     let mut machine = Machine::new(&built.kernel, &project.out);
     machine.archive = Some(match (&options.program, &options.manifest) {
@@ -126,7 +143,7 @@ pub(crate) fn run_with(
     (machine.disk, default) = chosen_disk(project, options)?;
     machine.more_disks.clone_from(&options.disk2);
     machine.nvme.clone_from(&options.nvme);
-    (machine.processors, machine.memory) = (options.smp, options.memory.clone());
+    (machine.processors, machine.memory) = (options.smp, options.memory());
     (machine.debugger, machine.kvm, machine.read_only) =
         (options.gdb, options.kvm, options.read_only);
     if options.read_only {
@@ -170,13 +187,17 @@ pub(crate) fn run_with(
     }
 }
 
-/// With `--nvme`: the default manifest, with another driver.
+/// With `--nvme`: the manifest with another driver.
 fn nvme_manifest(project: &Project, options: &Options) -> Result<Option<PathBuf>> {
     if options.nvme.is_none() {
         return Ok(None);
     }
-    let text = fs::read_to_string(project.root.join("images/default.toml"))?;
-    let file = project.out.join("nvme.toml");
+    let (name, file) = match options.linux {
+        true => (LINUX_MANIFEST, "nvme-linux.toml"),
+        false => ("images/default.toml", "nvme.toml"),
+    };
+    let text = fs::read_to_string(project.root.join(name))?;
+    let file = project.out.join(file);
     build::write_whole(&file, nvme::manifest(&text)?.as_bytes())?;
     Ok(Some(file))
 }
@@ -269,6 +290,11 @@ fn chosen_disk(project: &Project, options: &Options) -> Result<(Option<PathBuf>,
     }
     if options.no_disk || options.mini || options.nvme.is_some() {
         return Ok((None, None));
+    }
+    if options.linux {
+        let file = debian::default(project)?;
+        let claimed = preflight::claim(&file, options.read_only)?;
+        return Ok((Some(file), Some(claimed)));
     }
     let present = disk::default_file(project);
     let claimed = match present.exists() {

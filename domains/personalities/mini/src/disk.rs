@@ -31,9 +31,6 @@ pub use changing::Wish;
 pub use file::{Access, DiskFile, Mapped, OnDisk, SEEK_DATA, SEEK_HOLE};
 pub use listing::Listing;
 
-/// Where it is in the tree of files.
-pub const NAME: &[u8] = b"disk";
-
 /// The number that it has as a device. What is not on it has none.
 const DEVICE: u64 = 1;
 /// The longest target of a symbolic link.
@@ -41,6 +38,8 @@ const LONGEST: usize = 4096;
 
 /// A file system.
 pub struct Disk {
+    /// Where it is in the tree of files: a name in the root, or empty, if it is the root itself.
+    pub name: &'static [u8],
     mount: Mount,
     pub pipes: NamedPipes,
 }
@@ -72,11 +71,6 @@ pub enum There {
     Device(u32),
     /// A pipe, held.
     Pipe(Arc<Seat>),
-}
-
-/// The path on the disk of one from the root on that leads there.
-pub fn below(path: &[u8]) -> &[u8] {
-    path.get(NAME.len()..).unwrap_or(b"")
 }
 
 fn fs_error(error: FsError) -> Error {
@@ -132,13 +126,19 @@ fn attributes(of: &Metadata) -> Attributes {
 }
 
 impl Disk {
-    /// The one that `respawn` leads to.
-    pub fn new(respawn: Handle<dyn Respawn>) -> Self {
+    /// The one that `respawn` leads to, with its place in the tree of files.
+    pub fn new(name: &'static [u8], respawn: Handle<dyn Respawn>) -> Self {
         Disk {
+            name,
             // `rv6` may be the other one.
             mount: Mount::new("/disk", respawn).beside(),
             pipes: NamedPipes::default(),
         }
+    }
+
+    /// The path on the disk of one from the root on that leads there.
+    pub fn below<'a>(&self, path: &'a [u8]) -> &'a [u8] {
+        path.get(self.name.len()..).unwrap_or(b"")
     }
 
     /// Asks something that may be asked twice.

@@ -1,7 +1,9 @@
 //! What a process has open.
 
-use crate::disk::{self, Disk, Listing, OnDisk, SEEK_DATA, SEEK_HOLE};
-use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOTDIR, ENXIO, EROFS, ESPIPE, Error};
+use crate::disk::{Disk, Listing, OnDisk, SEEK_DATA, SEEK_HOLE};
+use crate::errno::{
+    EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOSPC, ENOTDIR, ENXIO, EROFS, ESPIPE, Error,
+};
 use crate::pipes::PipeEnd;
 use crate::signals::Ears;
 use crate::system::System;
@@ -13,7 +15,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use domain_rt::sync::Mutex;
 use guests::archive::File;
 use interfaces::{Console, Handle, RVec};
-use linux::files::{self, Attributes};
+use linux::files::{self, Attributes, CHARACTER, Named};
 
 /// Something that is open.
 pub enum Open {
@@ -23,6 +25,12 @@ pub enum Open {
     Nothing,
     /// `/dev/zero`.
     Zeros,
+    /// `/dev/full`: zeros, and no room.
+    Full,
+    /// `/dev/random`, `/dev/urandom`.
+    Random,
+    /// What was told when it was opened.
+    Text(Vec<u8>, AtomicU64),
     File(File, AtomicU64),
     /// A file of the disk.
     Disk(OnDisk),
@@ -37,6 +45,17 @@ pub struct Directory {
     told: AtomicU64,
     /// If it is on the disk.
     listing: Option<(Arc<Disk>, Mutex<Listing>)>,
+    /// If it is a special one.
+    names: Option<Vec<(Vec<u8>, u32)>>,
+}
+
+/// What is told of a device.
+fn device(node: u32) -> Attributes {
+    Attributes {
+        node,
+        inode: node.into(),
+        ..Attributes::new(CHARACTER | 0o666, 0)
+    }
 }
 
 /// Puts what a service has read where it is wanted.
@@ -57,9 +76,17 @@ impl Open {
             }
             Open::Terminal(terminal) => terminal.read(task, to),
             Open::Nothing => Ok(0),
-            Open::Zeros => {
+            Open::Zeros | Open::Full => {
                 to.fill(0);
                 Ok(to.len())
+            }
+            Open::Random => put(&task.process.system.random(to.len())?, to),
+            Open::Text(text, position) => {
+                let at = position.load(Ordering::Relaxed);
+                let rest = text.get(at as usize..).unwrap_or_default();
+                let count = rest.len().min(to.len());
+                position.store(at + count as u64, Ordering::Relaxed);
+                put(&rest[..count], to)
             }
             Open::File(file, position) => {
                 let at = position.load(Ordering::Relaxed);
@@ -83,8 +110,9 @@ impl Open {
                 Ok(bytes.len())
             }
             Open::Terminal(terminal) => terminal.write(bytes),
-            Open::Nothing | Open::Zeros => Ok(bytes.len()),
-            Open::File(..) => Err(EBADF),
+            Open::Nothing | Open::Zeros | Open::Random => Ok(bytes.len()),
+            Open::Full => Err(ENOSPC),
+            Open::File(..) | Open::Text(..) => Err(EBADF),
             Open::Disk(_) => Err(EINVAL),
             Open::Directory(_) => Err(EISDIR),
             Open::Pipe(end) => end.write(task, bytes),
@@ -101,10 +129,29 @@ impl Open {
         }
     }
 
+    /// What `/proc` says that it is.
+    pub fn name(&self) -> Vec<u8> {
+        let name: &[u8] = match self {
+            Open::Console(_) => b"/dev/console",
+            Open::Terminal(_) => b"/dev/tty",
+            Open::Nothing => b"/dev/null",
+            Open::Zeros => b"/dev/zero",
+            Open::Full => b"/dev/full",
+            Open::Random => b"/dev/urandom",
+            Open::Disk(open) => return [b"/", &open.path[..]].concat(),
+            Open::Directory(directory) => return [b"/", &directory.path[..]].concat(),
+            Open::Pipe(_) => b"pipe:[1]",
+            Open::File(..) | Open::Text(..) => b"/proc",
+        };
+        name.to_vec()
+    }
+
     /// Sets the place from which is read next.
     pub fn seek(&self, offset: i64, from: u64) -> Result<u64, Error> {
         let (position, size) = match self {
             Open::File(file, position) => (position, file.size),
+            Open::Text(text, position) => (position, text.len() as u64),
+            Open::Nothing | Open::Zeros | Open::Full | Open::Random => return Ok(0),
             Open::Disk(file) => return file.seek(offset, from),
             Open::Directory(directory) => {
                 directory.begin_anew();
@@ -148,13 +195,13 @@ impl Open {
             }
             Open::Directory(directory) => {
                 let (disk, _) = directory.listing.as_ref().ok_or(EROFS)?;
-                disk.with(disk::below(&directory.path), true, |of| act(disk, of.inode))
+                disk.with(disk.below(&directory.path), true, |of| act(disk, of.inode))
             }
             Open::Pipe(end) => {
                 let (disk, inode) = end.node()?;
                 act(&disk, inode)
             }
-            Open::File(..) => Err(EROFS),
+            Open::File(..) | Open::Text(..) => Err(EROFS),
             _ => Err(EINVAL),
         }
     }
@@ -162,11 +209,17 @@ impl Open {
     /// What `stat` tells of it.
     pub fn attributes(&self) -> Result<Attributes, Error> {
         let (mode, size) = match self {
-            Open::Console(_) | Open::Terminal(_) | Open::Nothing | Open::Zeros => (0o20_666, 0),
+            Open::Console(_) => return Ok(device(0x501)),
+            Open::Terminal(_) => return Ok(device(0x500)),
+            Open::Nothing => return Ok(device(0x103)),
+            Open::Zeros => return Ok(device(0x105)),
+            Open::Full => return Ok(device(0x107)),
+            Open::Random => return Ok(device(0x109)),
+            Open::Text(..) => (0o100_444, 0),
             Open::File(file, _) => (0o100_755, file.size),
             Open::Disk(open) => return open.file.attributes(),
             Open::Directory(Directory { path, listing, .. }) => match listing {
-                Some((disk, _)) => return disk.attributes(disk::below(path), true),
+                Some((disk, _)) => return disk.attributes(disk.below(path), true),
                 None => (0o40_755, 0),
             },
             Open::Pipe(end) => return end.attributes(),
@@ -182,6 +235,15 @@ impl Directory {
             path,
             told: AtomicU64::new(0),
             listing: disk.map(|disk| (disk.clone(), Mutex::default())),
+            names: None,
+        }
+    }
+
+    /// A directory of `/dev` or `/proc`, with its names and their kinds.
+    pub fn special(path: Vec<u8>, names: Vec<(Vec<u8>, u32)>) -> Self {
+        Directory {
+            names: Some(names),
+            ..Self::new(path, None)
         }
     }
 
@@ -195,13 +257,29 @@ impl Directory {
 
     fn entries(&self, system: &System, room: usize) -> Result<Vec<u8>, Error> {
         if let Some((disk, listing)) = &self.listing {
-            return listing.lock().next(disk, disk::below(&self.path), room);
+            return listing.lock().next(disk, disk.below(&self.path), room);
         }
-        let names = system.names(&self.path);
-        let names = names
-            .iter()
-            .map(|(name, is_directory)| (&name[..], *is_directory));
-        let (bytes, now) = files::entries(names, self.told.load(Ordering::Relaxed), room)?;
+        let told = self.told.load(Ordering::Relaxed);
+        let (bytes, now) = match &self.names {
+            Some(names) => {
+                let mut bytes = Vec::new();
+                let rest = (1_u64..).zip(names).skip(told as usize);
+                let rest = rest.map(|(inode, (name, kind))| Named {
+                    name,
+                    kind: *kind,
+                    inode,
+                });
+                let count = files::list(&mut bytes, rest, told, room)?;
+                (bytes, told + count)
+            }
+            None => {
+                let names = system.names(&self.path);
+                let names = names
+                    .iter()
+                    .map(|(name, is_directory)| (&name[..], *is_directory));
+                files::entries(names, told, room)?
+            }
+        };
         self.told.store(now, Ordering::Relaxed);
         Ok(bytes)
     }

@@ -12,7 +12,9 @@
 //! | [`delivery`] | what a thread does at signals |
 //! | [`futex`] | threads that wait at words of the program's memory |
 //! | [`calls`] | the system calls |
-//! | [`memory`], [`space`] | the program's memory: copies, heap, a program that is loaded; files in it |
+//! | [`programs`] | how a program gets into memory |
+//! | [`memory`], [`space`] | the program's memory: copies, heap; files in it |
+//! | [`special`] | `/dev` and `/proc` |
 //! | [`files`], [`pipes`], [`disk`], [`terminal`] | descriptors; pipes; the disk; the console |
 //!
 //! Numbers, structures and how a program is loaded are in `lib/unix/linux`; address spaces, the
@@ -35,7 +37,9 @@ mod lent;
 mod memory;
 mod pipes;
 mod process;
+mod programs;
 mod space;
+mod special;
 mod system;
 mod task;
 mod terminal;
@@ -53,6 +57,7 @@ use interfaces::{
 };
 use linux::errno;
 use process::Process;
+use programs::{Begun, Source, Wanted};
 use system::System;
 use task::Task;
 use terminal::Terminal;
@@ -72,9 +77,12 @@ pub fn start(
 ) -> RpcResult<Handle<dyn Personality>> {
     heap::reserve(heap::SERVICE)?;
     let spaces = spaces.ok_or(RpcError::Refused)?;
-    let once = options
-        .split(|byte| *byte == b'\n')
-        .any(|line| line == b"exec");
+    let has = |word: &[u8]| {
+        options
+            .split(|byte| *byte == b'\n')
+            .any(|line| line == word)
+    };
+    let once = has(b"exec");
     let files = Files::new(archive, b"busybox")?;
     let (terminal, streams) = match (once, errors) {
         (false, _) => {
@@ -88,13 +96,18 @@ pub fn start(
             (None, [stream.clone(), stream])
         }
     };
-    let disk = disk.map(|disk| Arc::new(Disk::new(disk)));
+    let is_root = has(b"root");
+    let name: &[u8] = if is_root { b"" } else { b"disk" };
+    let disk = disk.map(|disk| Arc::new(Disk::new(name, disk)));
     let system = Arc::new(System::new(spaces, (files, disk), random, terminal)?);
     if let Some(terminal) = &system.terminal {
         terminal.attend(&system)?;
     }
     Handle::<dyn Personality>::new(Runner { system, streams })
 }
+
+/// Where Debian's root looks for programs.
+const ROOT_PATH: &[u8] = b"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What `init` calls.
 struct Runner {
@@ -105,20 +118,28 @@ struct Runner {
 
 impl Personality for Runner {
     fn run(&self, path: RVec<u8>, arguments: RVec<u8>) -> Result<ExitStatus, Errno> {
-        let not_found = || Errno::Fs(FsError::NotFound);
-        let file = self.system.files.program(&path).ok_or_else(not_found)?;
         let words = arguments.split(|byte| *byte == 0);
         let mut words: Vec<Vec<u8>> = words.map(Vec::from).collect();
         words.pop();
-        let usual: [&[u8]; 4] = [b"PATH=/bin", b"HOME=/", b"TERM=linux", b"PS1=$ "];
-        let count = if self.system.terminal.is_some() { 4 } else { 2 };
-        let environment: Vec<_> = usual[..count].iter().map(|it| Vec::from(*it)).collect();
-        let program = self.system.load(file, &path, &words, &environment);
-        let (program, layout) = program.map_err(|_| Errno::Rpc(RpcError::NoMemory))?;
+        let wanted = Wanted {
+            path: path.to_vec(),
+            arguments: words,
+            environment: self.environment(),
+        };
+        let begun = match self.system.is_rooted() && wanted.arguments.len() == 1 {
+            true => self.login(wanted),
+            false => self.begin(wanted),
+        };
+        let begun = begun.map_err(|why| match why {
+            errno::ENOENT => Errno::Fs(FsError::NotFound),
+            errno::ENOMEM => Errno::Rpc(RpcError::NoMemory),
+            _ => Errno::Fs(FsError::Invalid),
+        })?;
         let [console, errors] = &self.streams;
         let streams = [console, console, errors].map(|open| Some((open.clone(), false)));
-        let process = Process::new(&self.system, Vec::from(streams), Vec::new(), layout);
-        let task = Task::first(process, program, 0).map_err(Errno::Rpc)?;
+        let process = Process::new(&self.system, Vec::from(streams), self.home(), begun.layout);
+        *process.told.lock() = begun.wanted.into();
+        let task = Task::first(process, begun.program, 0).map_err(Errno::Rpc)?;
         let id = task.process.id;
         self.system.add(&task.process, None);
         if let Some(terminal) = &self.system.terminal {
@@ -133,5 +154,64 @@ impl Personality for Runner {
             0 => ExitStatus::Exited(status >> 8),
             _ => ExitStatus::Killed,
         })
+    }
+}
+
+impl Runner {
+    /// What the first program finds in its environment.
+    fn environment(&self) -> Vec<Vec<u8>> {
+        let usual: &[&[u8]] = match (self.system.is_rooted(), self.system.terminal.is_some()) {
+            (true, true) => &[
+                ROOT_PATH,
+                b"HOME=/root",
+                b"TERM=linux",
+                b"USER=root",
+                b"LOGNAME=root",
+            ],
+            (true, false) => &[ROOT_PATH, b"HOME=/root"],
+            (false, true) => &[b"PATH=/bin", b"HOME=/", b"TERM=linux", b"PS1=$ "],
+            (false, false) => &[b"PATH=/bin", b"HOME=/"],
+        };
+        usual.iter().map(|it| Vec::from(*it)).collect()
+    }
+
+    /// Where the first program stands.
+    fn home(&self) -> Vec<u8> {
+        match self.system.is_rooted() && self.system.terminal.is_some() {
+            true => b"root".to_vec(),
+            false => Vec::new(),
+        }
+    }
+
+    fn begin(&self, wanted: Wanted) -> Result<Begun, errno::Error> {
+        self.system.load(&|path| self.program(path), wanted)
+    }
+
+    /// Begins the login shell: bash, or what else was asked for if there is none. A dash in front
+    /// of its name tells a shell that it is one.
+    fn login(&self, wanted: Wanted) -> Result<Begun, errno::Error> {
+        let of = |path: &[u8], name: &[u8]| Wanted {
+            path: path.to_vec(),
+            arguments: Vec::from([name.to_vec()]),
+            ..wanted.clone()
+        };
+        match self.begin(of(b"/bin/bash", b"-bash")) {
+            Err(errno::ENOENT) => self.begin(of(&wanted.path, b"-sh")),
+            begun => begun,
+        }
+    }
+
+    /// The file of a program, for the first one: from the root on.
+    fn program(&self, path: &[u8]) -> Result<Source, errno::Error> {
+        let whole = linux::files::resolve(b"", path);
+        match self.system.disk_of(&whole) {
+            Some((disk, path)) => self.system.program_on(disk, path),
+            None => self
+                .system
+                .files
+                .program(&whole)
+                .map(Source::Archive)
+                .ok_or(errno::ENOENT),
+        }
     }
 }

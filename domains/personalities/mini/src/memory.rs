@@ -1,20 +1,14 @@
-//! A program's memory: how a program gets there, and files in it. Copies are `lib/unix/linux`'s.
+//! A program's memory, and files in it. Copies are `lib/unix/linux`'s.
 
 use crate::disk::Mapped;
 use crate::errno::{ENOMEM, Error};
 pub use crate::space::Space;
-use crate::system::System;
-use alloc::vec::Vec;
-use domain_rt::time;
 use domain_rt::user::UserRegisters;
-use guests::archive::File;
 use guests::space::{error, protection};
 use interfaces::{Handle, UserThread};
-use linux::layout::Layout;
 pub use linux::memory::{
     PAGE, read, read_text, read_texts, read_word, read_words, write, write_words,
 };
-use linux::program::{Image, Words};
 
 /// A program in memory.
 pub struct Program {
@@ -50,44 +44,4 @@ pub fn map_file(
         Ok(()) => error(why),
         Err(why) => why,
     })
-}
-
-impl System {
-    /// Puts a static program into a new address space, with its arguments and environment.
-    pub fn load(
-        &self,
-        file: File,
-        path: &[u8],
-        arguments: &[Vec<u8>],
-        environment: &[Vec<u8>],
-    ) -> Result<(Program, Layout), Error> {
-        let content = self.files.content(file)?;
-        let image = Image::new(&content)?;
-        // A machine without a source is told of in CAVEATS.
-        let clock = [
-            time::now().to_le_bytes(),
-            time::wall_seconds().to_le_bytes(),
-        ]
-        .concat();
-        let seed = self.random(16).map_or(clock, |seed| Vec::from(&seed[..]));
-        let words = Words {
-            path,
-            arguments,
-            environment,
-            seed: &seed,
-        };
-        let space = Space::new(self.spaces.create().map_err(error)?);
-        let begin = image.load(&space, &words)?;
-        let program = Program {
-            thread: space.handle().thread().map_err(error)?,
-            space,
-            registers: UserRegisters {
-                rip: begin.entry,
-                rsp: begin.stack,
-                ..UserRegisters::default()
-            },
-            asked: 0,
-        };
-        Ok((program, begin.layout))
-    }
 }

@@ -4,6 +4,7 @@ use crate::errno::{EAGAIN, Error, SIGCONT, SIGKILL, SIGSTOP};
 use crate::files::Open;
 use crate::futex::Futexes;
 use crate::handlers::{Handler, Handlers};
+use crate::programs::Wanted;
 use crate::signals::{Ears, HARMLESS, STOPS, Signals, bit};
 use crate::system::System;
 use crate::task::Task;
@@ -25,10 +26,32 @@ pub struct Process {
     /// Permissions that new files do not get.
     pub mask: AtomicU32,
     pub layout: Mutex<Layout>,
+    /// What it runs.
+    pub told: Mutex<Told>,
     pub handlers: Handlers,
     pub signals: Arc<Signals>,
     pub futexes: Futexes,
     members: Mutex<Members>,
+}
+
+/// What a process runs, as it is told to others.
+#[derive(Clone, Default)]
+pub struct Told {
+    /// The path of the program.
+    pub path: Vec<u8>,
+    /// Its arguments, a zero byte behind each.
+    pub line: Vec<u8>,
+}
+
+impl From<Wanted> for Told {
+    fn from(wanted: Wanted) -> Self {
+        let mut line = wanted.arguments.join(&0);
+        line.push(0);
+        Told {
+            path: wanted.path,
+            line,
+        }
+    }
 }
 
 /// The threads of a process.
@@ -57,6 +80,7 @@ impl Process {
             directory: Mutex::new(directory),
             mask: AtomicU32::new(0o022),
             layout: Mutex::new(layout),
+            told: Mutex::default(),
             handlers: Handlers::new(),
             signals: Arc::new(Signals::new(HARMLESS)),
             futexes: Futexes::default(),
@@ -76,6 +100,7 @@ impl Process {
         let layout = *self.layout.lock();
         let mut child = Process::new(&self.system, files, directory, layout);
         child.mask = AtomicU32::new(self.mask.load(Ordering::Relaxed));
+        child.told = Mutex::new(self.told.lock().clone());
         child.handlers = self.handlers.copy();
         child.signals.ignore_all(self.signals.ignored());
         child

@@ -1,8 +1,9 @@
 //! All processes, and what they know of each other: parents, groups, how they ended.
 
-use crate::disk::{self, Disk};
+use crate::disk::Disk;
 use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD};
 use crate::process::Process;
+use crate::special;
 use crate::task::Task;
 use crate::terminal::Terminal;
 use alloc::collections::BTreeMap;
@@ -24,7 +25,7 @@ const WCONTINUED: u64 = 8;
 pub struct System {
     pub spaces: Handle<dyn AddressSpaces>,
     pub files: Files,
-    /// What is below `/disk`.
+    /// What is below `/disk`, or the root.
     pub disk: Option<Arc<Disk>>,
     random: Handle<dyn Random>,
     pub workers: Arc<Workers<Task>>,
@@ -76,19 +77,45 @@ impl System {
 
     /// The disk, if a path from the root on leads there, and the path from there on.
     pub fn disk_of<'a>(&self, path: &'a [u8]) -> Option<(&Arc<Disk>, &'a [u8])> {
-        let below = disk::below(path);
-        let is_there = path.starts_with(disk::NAME) && (below.is_empty() || below[0] == b'/');
-        let disk = self.disk.as_ref().filter(|_| is_there)?;
-        Some((disk, below))
+        let disk = self.disk.as_ref()?;
+        let is_there = match disk.name {
+            b"" => !special::has(path),
+            name => path
+                .strip_prefix(name)
+                .is_some_and(|rest| matches!(rest, [] | [b'/', ..])),
+        };
+        is_there.then(|| (disk, disk.below(path)))
+    }
+
+    /// Whether the disk is the root of the tree, and not below `/disk`.
+    pub fn is_rooted(&self) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.name.is_empty())
     }
 
     /// The names in a directory of the archive, and whether they are directories.
     pub fn names(&self, path: &[u8]) -> Vec<(Vec<u8>, bool)> {
         let mut names = Vec::from_iter(self.files.names(path));
-        if path.is_empty() && self.disk.is_some() {
-            names.push((disk::NAME.to_vec(), true));
+        if let Some(disk) = self.disk.as_ref().filter(|_| path.is_empty()) {
+            names.push((disk.name.to_vec(), true));
         }
         names
+    }
+
+    /// The process of a number.
+    pub fn process(&self, id: u32) -> Option<Arc<Process>> {
+        let table = self.table.lock();
+        table.get(&id).map(|entry| entry.process.clone())
+    }
+
+    /// The numbers of all processes.
+    pub fn processes(&self) -> Vec<u32> {
+        self.table.lock().keys().copied().collect()
+    }
+
+    /// Parent and group of a process.
+    pub fn kin(&self, id: u32) -> Option<[u32; 2]> {
+        let table = self.table.lock();
+        table.get(&id).map(|entry| [entry.parent, entry.group])
     }
 
     /// A number that no process or thread has had.

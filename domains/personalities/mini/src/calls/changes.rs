@@ -8,6 +8,7 @@ use crate::errno::{
 };
 use crate::files::Open;
 use crate::memory;
+use crate::special::Special;
 use crate::task::Task;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
@@ -182,8 +183,14 @@ impl Task {
     /// `readlinkat`. What is not on the disk is no link.
     pub(super) fn read_link(&self, descriptor: i32, path: u64, to: u64, room: u64) -> Result<u64> {
         let whole = self.whole(descriptor, path)?;
-        let (disk, path) = self.process.system.disk_of(&whole).ok_or(EINVAL)?;
-        let target = disk.link_target(path)?;
+        let target = match self.process.system.disk_of(&whole) {
+            Some((disk, path)) => disk.link_target(path)?,
+            None if self.process.system.is_rooted() => match self.special(&whole)? {
+                Special::Link(target) | Special::Magic(_, target) => target,
+                _ => return Err(EINVAL),
+            },
+            None => return Err(EINVAL),
+        };
         let count = (target.len() as u64).min(room);
         memory::write(&self.program.space, to, &target[..count as usize])?;
         Ok(count)

@@ -3,6 +3,7 @@
 use super::Result;
 use crate::errno::{EAGAIN, EINVAL, ENOENT, ENOMEM, ENOSYS};
 use crate::memory::{self, Program};
+use crate::programs::{Source, Wanted};
 use crate::task::Task;
 use alloc::sync::Arc;
 use interfaces::SpaceError;
@@ -146,13 +147,13 @@ impl Task {
         let path = memory::read_text(space, path)?;
         let arguments = memory::read_texts(space, arguments)?;
         let environment = memory::read_texts(space, environment)?;
-        let whole = match &path[..] {
-            b"/proc/self/exe" => b"bin/sh".to_vec(),
-            _ => files::resolve(&self.process.directory.lock(), &path),
-        };
         let system = self.process.system.clone();
-        let file = system.files.program(&whole).ok_or(ENOENT)?;
-        let (program, layout) = system.load(file, &path, &arguments, &environment)?;
+        let wanted = Wanted {
+            path,
+            arguments,
+            environment,
+        };
+        let begun = system.load(&|path| self.program_at(path), wanted)?;
         if !self.process.is_alone() {
             self.be_alone()?;
         }
@@ -161,8 +162,23 @@ impl Task {
         for slot in &mut *self.process.files.lock() {
             slot.take_if(|(_, closes)| *closes);
         }
-        *self.process.layout.lock() = layout;
-        self.replace(program).map_err(|_| ENOMEM)
+        *self.process.layout.lock() = begun.layout;
+        *self.process.told.lock() = begun.wanted.into();
+        self.replace(begun.program).map_err(|_| ENOMEM)
+    }
+
+    /// The file of a program.
+    fn program_at(&self, path: &[u8]) -> Result<Source> {
+        let system = &self.process.system;
+        let whole = self.settled(files::resolve(&self.process.directory.lock(), path))?;
+        match system.disk_of(&whole) {
+            Some((disk, path)) => system.program_on(disk, path),
+            None => system
+                .files
+                .program(&whole)
+                .map(Source::Archive)
+                .ok_or(ENOENT),
+        }
     }
 
     pub(super) fn wait_child_for(&mut self, which: i32, status: u64, options: u64) -> Result<u64> {

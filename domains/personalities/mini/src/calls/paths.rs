@@ -3,10 +3,13 @@
 use super::io::MOST_BYTES;
 use super::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_CLOEXEC, O_NONBLOCK, Result};
 use crate::disk::{Access, OnDisk, There, Wish};
-use crate::errno::{EEXIST, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, ERANGE, EROFS};
+use crate::errno::{
+    EEXIST, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, ERANGE, EROFS,
+};
 use crate::files::{Directory, Open};
 use crate::memory;
 use crate::pipes::{Ends, PipeEnd};
+use crate::special::Special;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -61,7 +64,7 @@ pub(super) fn flags_of(open: &Open) -> u64 {
             let (reads, writes) = end.is_for();
             mode_of(reads, writes) | if end.never_waits() { O_NONBLOCK } else { 0 }
         }
-        Open::File(..) | Open::Directory(_) => 0,
+        Open::File(..) | Open::Text(..) | Open::Directory(_) => 0,
         _ => O_RDWR,
     }
 }
@@ -90,13 +93,43 @@ impl Task {
         };
         let whole = files::resolve(&base, &path);
         match whole.len() < LONGEST {
-            true => Ok(whole),
+            // A link at the end is looked at by who wants what it leads to.
+            true => self.settled_by(whole, false),
             false => Err(ENAMETOOLONG),
         }
     }
 
     /// What a path leads to that is not on the disk.
-    fn look_up(&self, whole: &[u8]) -> Result<Open> {
+    fn look_up(&self, whole: &[u8]) -> Result<Arc<Open>> {
+        if !self.process.system.is_rooted() {
+            return self.look_up_archived(whole).map(Arc::new);
+        }
+        let whole = self.settled(whole.to_vec())?;
+        if let Some((disk, path)) = self.process.system.disk_of(&whole) {
+            let disk = disk.clone();
+            return match disk.open(path, Wish::READ)? {
+                There::File(file) => {
+                    let access = access_of(0);
+                    Ok(Arc::new(Open::Disk(OnDisk::new(whole, file, access))))
+                }
+                There::Directory => Ok(Arc::new(Open::Directory(Directory::new(
+                    whole,
+                    Some(&disk),
+                )))),
+                _ => Err(ENXIO),
+            };
+        }
+        match self.special(&whole)? {
+            Special::Open(open) | Special::Magic(open, _) => Ok(open),
+            Special::Directory(names) => {
+                Ok(Arc::new(Open::Directory(Directory::special(whole, names))))
+            }
+            Special::Text(text) => Ok(Arc::new(Open::Text(text, AtomicU64::new(0)))),
+            Special::Link(_) => Err(ELOOP),
+        }
+    }
+
+    fn look_up_archived(&self, whole: &[u8]) -> Result<Open> {
         match whole {
             b"dev/null" => return Ok(Open::Nothing),
             b"dev/zero" => return Ok(Open::Zeros),
@@ -125,11 +158,15 @@ impl Task {
         mode: u64,
     ) -> Result<u64> {
         let whole = self.whole(descriptor, path)?;
+        let whole = match flags & (O_NOFOLLOW | O_EXCL) {
+            0 => self.settled(whole)?,
+            _ => whole,
+        };
         let open = match self.process.system.disk_of(&whole) {
-            Some(_) => self.open_on_disk(whole, flags, mode)?,
+            Some(_) => Arc::new(self.open_on_disk(whole, flags, mode)?),
             None => self.open_else(&whole, flags)?,
         };
-        self.place(Arc::new(open), 0, flags & O_CLOEXEC != 0)
+        self.place(open, 0, flags & O_CLOEXEC != 0)
     }
 
     fn open_on_disk(&self, whole: Vec<u8>, flags: u64, mode: u64) -> Result<Open> {
@@ -147,7 +184,7 @@ impl Task {
         };
         let (disk, path) = self.process.system.disk_of(&whole).ok_or(ENOENT)?;
         Ok(match disk.open(path, wish)? {
-            There::File(file) => Open::Disk(OnDisk::new(file, access)),
+            There::File(file) => Open::Disk(OnDisk::new(whole, file, access)),
             There::Directory => {
                 let disk = disk.clone();
                 Open::Directory(Directory::new(whole, Some(&disk)))
@@ -169,21 +206,21 @@ impl Task {
         match number {
             0x103 => Ok(Open::Nothing),
             0x105 => Ok(Open::Zeros),
-            0x500 => self.look_up(b"dev/tty"),
+            0x500 => self.look_up_archived(b"dev/tty"),
             _ => Err(ENXIO),
         }
     }
 
-    fn open_else(&self, whole: &[u8], flags: u64) -> Result<Open> {
+    fn open_else(&self, whole: &[u8], flags: u64) -> Result<Arc<Open>> {
         let open = match self.look_up(whole) {
             Err(ENOENT) if flags & O_CREAT != 0 => return Err(EROFS),
             open => open?,
         };
         let writes = flags & O_ACCMODE != 0;
-        match &open {
+        match &*open {
             _ if flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL => Err(EEXIST),
-            Open::File(..) if flags & O_DIRECTORY != 0 => Err(ENOTDIR),
-            Open::File(..) if writes => Err(EROFS),
+            Open::File(..) | Open::Text(..) if flags & O_DIRECTORY != 0 => Err(ENOTDIR),
+            Open::File(..) | Open::Text(..) if writes => Err(EROFS),
             Open::Directory(_) if writes => Err(EISDIR),
             _ => Ok(open),
         }
@@ -193,6 +230,12 @@ impl Task {
     fn attributes(&self, whole: &[u8], follows: bool) -> Result<Attributes> {
         match self.process.system.disk_of(whole) {
             Some((disk, path)) => disk.attributes(path, follows),
+            None if !follows && self.process.system.is_rooted() => match self.special(whole)? {
+                Special::Link(target) | Special::Magic(_, target) => {
+                    Ok(Attributes::new(files::LINK | 0o777, target.len() as u64))
+                }
+                _ => self.look_up(whole)?.attributes(),
+            },
             None => self.look_up(whole)?.attributes(),
         }
     }
@@ -249,7 +292,7 @@ impl Task {
     }
 
     pub(super) fn change_directory(&mut self, path: u64) -> Result<u64> {
-        let whole = self.whole(AT_FDCWD, path)?;
+        let whole = self.settled(self.whole(AT_FDCWD, path)?)?;
         let of = self.attributes(&whole, true)?;
         if of.mode & files::KIND != files::DIRECTORY {
             return Err(ENOTDIR);

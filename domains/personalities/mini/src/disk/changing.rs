@@ -28,6 +28,18 @@ pub struct Wish {
     pub is_directory: bool,
 }
 
+impl Wish {
+    /// What is there is read, wherever symbolic links lead.
+    pub const READ: Wish = Wish {
+        makes: None,
+        is_new: false,
+        cuts: false,
+        writes: false,
+        follows: true,
+        is_directory: false,
+    };
+}
+
 /// What comes of a change.
 trait Outcome {
     /// It was made by an instance that has died since.

@@ -6,9 +6,10 @@ use crate::lent::Lent;
 use crate::memory::PAGE;
 use crate::task::Task;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::user::{UserDirection, UserSegment};
-use interfaces::{FileSystem, FsError, Handle, MemoryError, RpcError, VmoView};
+use interfaces::{FileSystem, FsError, Handle, MemoryError, RVec, RpcError, VmoView};
 use linux::files::Attributes;
 use mounts::{Live, Seat};
 
@@ -62,6 +63,8 @@ pub struct Access {
 
 /// An open file: what all its descriptors have in common.
 pub struct OnDisk {
+    /// Where it was found, from the root on.
+    pub path: Vec<u8>,
     pub file: Arc<DiskFile>,
     pub access: Access,
     /// Where is read and written next; locked meanwhile.
@@ -181,6 +184,15 @@ impl DiskFile {
     /// Has a page ready to be written to through a mapping; whether there is one.
     fn prepare(&self, page: u64) -> Result<bool, Error> {
         self.ask(|fs| fs.prepare(self.inode, page))
+    }
+
+    /// Bytes from `offset` on, `count` of them or as many as there are.
+    pub fn head(&self, offset: u64, count: usize) -> Result<Vec<u8>, Error> {
+        let bytes: RVec<u8> = self.ask(|fs| fs.read(self.inode, offset, RVec::zeroed(count)?))?;
+        let mut head = Vec::new();
+        head.try_reserve_exact(bytes.len()).map_err(|_| ENOMEM)?;
+        head.extend_from_slice(&bytes);
+        Ok(head)
     }
 
     /// Sees to it that pages from `first` on are there; whether one is. None is behind the end.
@@ -396,8 +408,9 @@ impl Mapped {
 
 impl OnDisk {
     /// The file, at its beginning.
-    pub fn new(file: DiskFile, access: Access) -> Self {
+    pub fn new(path: Vec<u8>, file: DiskFile, access: Access) -> Self {
         OnDisk {
+            path,
             file: Arc::new(file),
             access,
             position: Mutex::new(0),

@@ -1,0 +1,258 @@
+//! How a program gets into memory: from the boot archive, where it is copied, or from a disk, where
+//! it is mapped, with the interpreter that it asks for; and scripts.
+
+use crate::disk::{Disk, DiskFile, Mapped, There, Wish};
+use crate::errno::{EACCES, EINVAL, ELOOP, ENOEXEC, Error};
+use crate::memory::{Program, map_file, write};
+use crate::space::Space;
+use crate::system::System;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use domain_rt::time;
+use domain_rt::user::UserRegisters;
+use guests::archive::File;
+use guests::space::error;
+use linux::executable::{Executable, HEAD, Segment, script};
+use linux::layout::Layout;
+use linux::memory::{Memory, PAGE, WRITE};
+use linux::program::{Image, Words, fill_stack};
+
+/// Where programs are put that may be anywhere.
+const MOVABLE: u64 = 0x5555_5555_4000;
+/// How many interpreters of scripts may stand in front of each other, as on Linux.
+const MOST_SCRIPTS: usize = 5;
+/// The kinds of what stands in the auxiliary vector (`linux/auxvec.h`).
+mod aux {
+    pub const HEADERS: u64 = 3;
+    pub const HEADER_SIZE: u64 = 4;
+    pub const HEADER_COUNT: u64 = 5;
+    pub const PAGE_SIZE: u64 = 6;
+    pub const BASE: u64 = 7;
+    pub const FLAGS: u64 = 8;
+    pub const ENTRY: u64 = 9;
+    pub const USERS: [u64; 4] = [11, 12, 13, 14];
+    pub const TICKS: u64 = 17;
+    pub const SECURE: u64 = 23;
+    pub const SIGNAL_STACK: u64 = 51;
+}
+/// Clock ticks of a second, as programs are told times in them.
+const TICKS: u64 = 100;
+/// Bytes that the frame of a signal takes at most.
+const SIGNAL_STACK: u64 = 3632;
+
+/// A file that may be executed.
+pub enum Source {
+    Archive(File),
+    Disk(Arc<DiskFile>),
+}
+
+/// What a program is begun with.
+#[derive(Clone)]
+pub struct Wanted {
+    pub path: Vec<u8>,
+    pub arguments: Vec<Vec<u8>>,
+    pub environment: Vec<Vec<u8>>,
+}
+
+impl Wanted {
+    /// The same with a script's interpreter, which runs it.
+    fn behind(&mut self, interpreter: &[u8], argument: Option<&[u8]>) {
+        let script = core::mem::replace(&mut self.path, interpreter.to_vec());
+        let own = argument.map(Vec::from);
+        let first = core::iter::once(interpreter.to_vec()).chain(own);
+        let rest = core::mem::take(&mut self.arguments).into_iter().skip(1);
+        self.arguments = first.chain([script]).chain(rest).collect();
+    }
+}
+
+/// A program that is begun.
+pub struct Begun {
+    pub program: Program,
+    pub layout: Layout,
+    /// Its path and words as it has them, behind all scripts.
+    pub wanted: Wanted,
+}
+
+impl System {
+    /// Puts a program into a new address space, with its arguments and environment.
+    pub fn load(
+        &self,
+        find: &dyn Fn(&[u8]) -> Result<Source, Error>,
+        mut wanted: Wanted,
+    ) -> Result<Begun, Error> {
+        for _ in 0..MOST_SCRIPTS {
+            let file = match find(&wanted.path)? {
+                Source::Archive(file) => return self.load_copied(file, wanted),
+                Source::Disk(file) => file,
+            };
+            let head = file.head(0, HEAD)?;
+            match script(&head)? {
+                Some(script) => wanted.behind(script.interpreter, script.argument),
+                None => return self.load_mapped(find, &file, &head, wanted),
+            }
+        }
+        Err(ELOOP)
+    }
+
+    /// The program at a path of a disk, if its mode lets it be executed.
+    pub fn program_on(&self, disk: &Arc<Disk>, path: &[u8]) -> Result<Source, Error> {
+        let There::File(file) = disk.open(path, Wish::READ)? else {
+            return Err(EACCES);
+        };
+        match file.attributes()?.mode & 0o111 != 0 {
+            true => Ok(Source::Disk(Arc::new(file))),
+            false => Err(EACCES),
+        }
+    }
+
+    fn load_copied(&self, file: File, wanted: Wanted) -> Result<Begun, Error> {
+        let content = self.files.content(file)?;
+        let image = Image::new(&content)?;
+        let space = self.new_space()?;
+        let begin = image.load(&space, &self.words(&wanted, &self.seed()))?;
+        let program = new_program(space, begin.entry, begin.stack)?;
+        Ok(Begun {
+            program,
+            layout: begin.layout,
+            wanted,
+        })
+    }
+
+    fn load_mapped(
+        &self,
+        find: &dyn Fn(&[u8]) -> Result<Source, Error>,
+        file: &Arc<DiskFile>,
+        head: &[u8],
+        wanted: Wanted,
+    ) -> Result<Begun, Error> {
+        let of = Executable::new(head, |at, count| file.head(at, count))?;
+        let space = self.new_space()?;
+        let base = if of.is_movable { MOVABLE } else { 0 };
+        map(&space, file, &of, base)?;
+        let end = of.span().1.checked_add(base).ok_or(EINVAL)?;
+        let mut layout = Layout::new(end);
+        let entry = of.entry.wrapping_add(base);
+        let (first, interpreter_at) = match of.interpreter {
+            None => (entry, 0),
+            Some((at, count)) => {
+                let path = file.head(at, count)?;
+                let found = find(Executable::path_of(&path)?)?;
+                map_interpreter(&space, &found, &mut layout)?
+            }
+        };
+        let headers = match of.headers.0 {
+            0 => 0,
+            at => at.wrapping_add(base),
+        };
+        let mut auxiliary = Vec::from([
+            (aux::HEADERS, headers),
+            (aux::HEADER_SIZE, 56),
+            (aux::HEADER_COUNT, of.headers.1),
+            (aux::PAGE_SIZE, PAGE),
+            (aux::BASE, interpreter_at),
+            (aux::FLAGS, 0),
+            (aux::ENTRY, entry),
+            (aux::TICKS, TICKS),
+            (aux::SECURE, 0),
+            (aux::SIGNAL_STACK, SIGNAL_STACK),
+        ]);
+        auxiliary.extend(aux::USERS.map(|kind| (kind, 0)));
+        let stack = fill_stack(&space, &self.words(&wanted, &self.seed()), &auxiliary)?;
+        Ok(Begun {
+            program: new_program(space, first, stack)?,
+            layout,
+            wanted,
+        })
+    }
+
+    fn new_space(&self) -> Result<Space, Error> {
+        Ok(Space::new(self.spaces.create().map_err(error)?))
+    }
+
+    /// Sixteen bytes for a program's own randomness.
+    fn seed(&self) -> Vec<u8> {
+        // A machine without a source is told of in CAVEATS.
+        let clock = || {
+            [
+                time::now().to_le_bytes(),
+                time::wall_seconds().to_le_bytes(),
+            ]
+            .concat()
+        };
+        self.random(16)
+            .map_or_else(|_| clock(), |seed| Vec::from(&seed[..]))
+    }
+
+    fn words<'a>(&self, wanted: &'a Wanted, seed: &'a [u8]) -> Words<'a> {
+        Words {
+            path: &wanted.path,
+            arguments: &wanted.arguments,
+            environment: &wanted.environment,
+            seed,
+        }
+    }
+}
+
+fn new_program(space: Space, entry: u64, stack: u64) -> Result<Program, Error> {
+    Ok(Program {
+        thread: space.handle().thread().map_err(error)?,
+        space,
+        registers: UserRegisters {
+            rip: entry,
+            rsp: stack,
+            ..UserRegisters::default()
+        },
+        asked: 0,
+    })
+}
+
+/// Maps an interpreter where there is room; its first instruction, and where it was put.
+fn map_interpreter(
+    space: &Space,
+    found: &Source,
+    layout: &mut Layout,
+) -> Result<(u64, u64), Error> {
+    let Source::Disk(file) = found else {
+        return Err(ENOEXEC);
+    };
+    let head = file.head(0, HEAD)?;
+    let of = Executable::new(&head, |at, count| file.head(at, count))?.as_interpreter()?;
+    let (start, end) = of.span();
+    if !of.is_movable {
+        return Err(ENOEXEC);
+    }
+    let at = layout.place(end - start)?;
+    let base = at.checked_sub(start).ok_or(EINVAL)?;
+    map(space, file, &of, base)?;
+    layout.mapped(at);
+    Ok((of.entry.wrapping_add(base), base))
+}
+
+/// Maps all segments of a program, `base` above where they want to be.
+fn map(space: &Space, file: &Arc<DiskFile>, of: &Executable, base: u64) -> Result<(), Error> {
+    let file = Mapped {
+        file: file.clone(),
+        is_changed: false,
+    };
+    of.segments
+        .iter()
+        .try_for_each(|segment| map_segment(space, &file, &segment.moved(base)?))
+}
+
+fn map_segment(space: &Space, file: &Mapped, segment: &Segment) -> Result<(), Error> {
+    let bytes = segment.mapped_bytes();
+    if bytes > 0 {
+        let from = (file, segment.page);
+        map_file(space, (segment.start, bytes), from, (segment.bits, false))?;
+    }
+    let zeros = segment.start + bytes;
+    if segment.end > zeros {
+        space.map_zero(zeros, segment.end - zeros, segment.bits)?;
+    }
+    // What the file has behind its part of the last page is none of this program's.
+    let rest = (segment.content_end.next_multiple_of(PAGE) - segment.content_end) as usize;
+    if segment.has_zeros && bytes > 0 && segment.bits & WRITE != 0 {
+        write(space, segment.content_end, &[0; PAGE as usize][..rest])?;
+    }
+    Ok(())
+}

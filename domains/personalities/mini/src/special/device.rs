@@ -1,0 +1,52 @@
+//! Devices that are made of nothing, and the terminal (Linux, "devices.txt").
+
+use super::{DEVICE, Special, names};
+use crate::errno::{ENOENT, ENXIO, Error};
+use crate::files::Open;
+use crate::task::Task;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use linux::files::{DIRECTORY, LINK};
+
+const DEVICES: [&str; 7] = [
+    "null", "zero", "full", "random", "urandom", "tty", "console",
+];
+const LINKS: [(&str, &str); 4] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
+
+impl Task {
+    /// What stands in `/dev`.
+    pub(super) fn device_at(&self, path: &[&[u8]]) -> Result<Special, Error> {
+        let open = |open| Ok(Special::Open(Arc::new(open)));
+        match path {
+            [] => Ok(Special::Directory(all())),
+            [b"null"] => open(Open::Nothing),
+            [b"zero"] => open(Open::Zeros),
+            [b"full"] => open(Open::Full),
+            [b"random" | b"urandom"] => open(Open::Random),
+            [b"tty" | b"console"] => {
+                let terminal = self.process.system.terminal.clone();
+                open(terminal.map(Open::Terminal).ok_or(ENXIO)?)
+            }
+            [name] => {
+                let link = LINKS.iter().find(|(link, _)| link.as_bytes() == *name);
+                let (_, target) = link.ok_or(ENOENT)?;
+                Ok(Special::Link(target.as_bytes().to_vec()))
+            }
+            _ => Err(ENOENT),
+        }
+    }
+}
+
+fn all() -> Vec<(Vec<u8>, u32)> {
+    let links = LINKS.map(|(name, _)| name);
+    let links = names(&links, LINK).collect::<Vec<_>>();
+    names(&DEVICES, DEVICE)
+        .chain(links)
+        .chain(names(&[], DIRECTORY))
+        .collect()
+}
