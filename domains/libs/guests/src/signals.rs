@@ -172,6 +172,12 @@ impl Ears {
         pending & self.open.load(Ordering::Relaxed)
     }
 
+    /// Signals that have come and wait, since they are put off.
+    pub fn waiting(&self) -> u64 {
+        let pending = self.pending.load(Ordering::Acquire) | self.common.pending();
+        pending & self.mask()
+    }
+
     /// Takes one of them, unless another thread is faster. SIGKILL and SIGSTOP stay.
     #[inline]
     pub fn take(&self) -> Option<u32> {

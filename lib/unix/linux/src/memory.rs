@@ -178,6 +178,24 @@ pub fn read_text(space: &impl Memory, at: u64) -> Result<Vec<u8>, Error> {
     Err(ENAMETOOLONG)
 }
 
+/// Reads a text that ends with a zero byte or after `most` bytes.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_text_up_to(space: &impl Memory, at: u64, most: usize) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::new();
+    text.try_reserve_exact(most).map_err(|_| ENOMEM)?;
+    while text.len() < most {
+        let mut byte = [0];
+        read(space, at.wrapping_add(text.len() as u64), &mut byte)?;
+        if byte == [0] {
+            break;
+        }
+        text.push(byte[0]);
+    }
+    Ok(text)
+}
+
 /// Reads a list of texts that ends with a null pointer.
 ///
 /// # Errors
