@@ -91,6 +91,9 @@ pub struct Options {
     /// ones), the shell its bash
     #[arg(long, conflicts_with_all = ["manifest", "disk2", "no_disk", "mini", "program"])]
     pub linux: bool,
+    /// With --linux: at the end, list which program asked for which system call that is not there
+    #[arg(long, requires = "linux")]
+    pub missing: bool,
     /// With --mini: this static program in place of the host's busybox. With --manifest: put this
     /// static program into the archive, as `busybox`
     #[arg(long, value_name = "FILE")]
@@ -166,6 +169,10 @@ pub(crate) fn run_with(
     };
     change(&mut machine)?;
     let chosen = manifest.or(options.manifest.as_deref());
+    let log = machine.log.clone();
+    if options.missing {
+        machine.words.push("missing".into());
+    }
     let watch = dumps::watch(project, chosen, options.gdb, &mut machine)?;
     // Nobody knows how long a person thinks.
     let usual = if options.gdb { A_DAY } else { DEFAULT_TIMEOUT };
@@ -177,6 +184,9 @@ pub(crate) fn run_with(
         None => typed::type_lines(machine, limit, options.log),
     };
     dumps::told(watch);
+    if options.missing {
+        tell_missing(&log);
+    }
     drop((claimed, default, place));
     if let Some(folder) = apart.filter(|_| ended.is_ok()) {
         let _ = fs::remove_dir_all(folder);
@@ -184,6 +194,23 @@ pub(crate) fn run_with(
     match ended {
         Err(error) if options.kvm => bail!("{error:#}; {}", preflight::KVM_FAILED),
         ended => ended,
+    }
+}
+
+/// Says which calls programs have asked for that are not there, as the kernel's log has them.
+fn tell_missing(log: &Path) {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines = text
+        .lines()
+        .filter_map(|line| line.split_once("] linux: missing: "));
+    let missing: Vec<_> = lines.map(|(_, rest)| rest).collect();
+    match missing.is_empty() {
+        true => eprintln!("no system call was missing"),
+        false => eprintln!("system calls that are not there:"),
+    }
+    for line in missing {
+        eprintln!("  {line}");
     }
 }
 

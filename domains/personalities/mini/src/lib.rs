@@ -10,6 +10,7 @@
 //! | [`process`] | a process: what its threads share |
 //! | [`task`] | a thread: beginning, end, waits |
 //! | [`delivery`] | what a thread does at signals |
+//! | [`alarms`] | signals that come at a time |
 //! | [`futex`] | threads that wait at words of the program's memory |
 //! | [`calls`] | the system calls |
 //! | [`programs`] | how a program gets into memory |
@@ -28,6 +29,7 @@
 
 extern crate alloc;
 
+mod alarms;
 mod calls;
 mod delivery;
 mod disk;
@@ -52,8 +54,8 @@ use files::Open;
 use guests::archive::Files;
 use guests::{handlers, signals};
 use interfaces::{
-    AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Personality, RVec, Random,
-    Respawn, RpcError, RpcResult,
+    AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Monitor, Personality,
+    RVec, Random, Respawn, RpcError, RpcResult,
 };
 use linux::errno;
 use process::Process;
@@ -73,6 +75,7 @@ pub fn start(
     random: Handle<dyn Random>,
     console: Handle<dyn Console>,
     errors: Option<Handle<dyn Console>>,
+    monitor: Option<Handle<dyn Monitor>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn Personality>> {
     heap::reserve(heap::SERVICE)?;
@@ -99,7 +102,14 @@ pub fn start(
     let is_root = has(b"root");
     let name: &[u8] = if is_root { b"" } else { b"disk" };
     let disk = disk.map(|disk| Arc::new(Disk::new(name, disk)));
-    let system = Arc::new(System::new(spaces, (files, disk), random, terminal)?);
+    let system = Arc::new(System::new(
+        spaces,
+        (files, disk),
+        (random, monitor),
+        terminal,
+        has(b"missing"),
+    )?);
+    alarms::attend(&system)?;
     if let Some(terminal) = &system.terminal {
         terminal.attend(&system)?;
     }

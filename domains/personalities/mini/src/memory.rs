@@ -7,7 +7,7 @@ use domain_rt::user::UserRegisters;
 use guests::space::{error, protection};
 use interfaces::{Handle, UserThread};
 pub use linux::memory::{
-    PAGE, read, read_text, read_texts, read_word, read_words, write, write_words,
+    PAGE, read, read_text, read_text_up_to, read_texts, read_word, read_words, write, write_words,
 };
 
 /// A program in memory.

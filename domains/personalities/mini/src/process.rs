@@ -1,5 +1,6 @@
 //! A process: what its threads share, and who they are.
 
+use crate::calls::limits::{self, Limits};
 use crate::errno::{EAGAIN, Error, SIGCONT, SIGKILL, SIGSTOP};
 use crate::files::Open;
 use crate::futex::Futexes;
@@ -14,6 +15,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::Mutex;
 use linux::layout::Layout;
 
+/// The most descriptors of a process.
+pub const MOST_FILES: usize = 1024;
+
 /// What is open, by descriptor, and whether `exec` closes it.
 pub type Descriptors = Vec<Option<(Arc<Open>, bool)>>;
 
@@ -26,6 +30,7 @@ pub struct Process {
     /// Permissions that new files do not get.
     pub mask: AtomicU32,
     pub layout: Mutex<Layout>,
+    pub limits: Mutex<Limits>,
     /// What it runs.
     pub told: Mutex<Told>,
     pub handlers: Handlers,
@@ -80,6 +85,7 @@ impl Process {
             directory: Mutex::new(directory),
             mask: AtomicU32::new(0o022),
             layout: Mutex::new(layout),
+            limits: Mutex::new(limits::usual()),
             told: Mutex::default(),
             handlers: Handlers::new(),
             signals: Arc::new(Signals::new(HARMLESS)),
@@ -100,6 +106,7 @@ impl Process {
         let layout = *self.layout.lock();
         let mut child = Process::new(&self.system, files, directory, layout);
         child.mask = AtomicU32::new(self.mask.load(Ordering::Relaxed));
+        child.limits = Mutex::new(*self.limits.lock());
         child.told = Mutex::new(self.told.lock().clone());
         child.handlers = self.handlers.copy();
         child.signals.ignore_all(self.signals.ignored());

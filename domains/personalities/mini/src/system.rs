@@ -1,21 +1,24 @@
 //! All processes, and what they know of each other: parents, groups, how they ended.
 
+use crate::alarms::Alarms;
 use crate::disk::Disk;
 use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD};
 use crate::process::Process;
 use crate::special;
 use crate::task::Task;
 use crate::terminal::Terminal;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
-use domain_rt::time;
+use domain_rt::{log, time};
 use guests::archive::Files;
 use guests::workers::Workers;
-use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult};
+use interfaces::{AddressSpaces, Handle, Monitor, RVec, Random, RpcResult};
 
+/// The most calls that are noted as missing.
+const MOST_MISSING: usize = 1024;
 /// What `wait4` is asked for.
 const WNOHANG: u64 = 1;
 const WUNTRACED: u64 = 2;
@@ -30,6 +33,11 @@ pub struct System {
     random: Handle<dyn Random>,
     pub workers: Arc<Workers<Task>>,
     pub terminal: Option<Arc<Terminal>>,
+    pub alarms: Alarms,
+    /// What is asked of the machine, if that is granted.
+    monitor: Option<Handle<dyn Monitor>>,
+    /// Calls that were made and are not there, by program; `None`: nobody wants to know.
+    missing: Option<Mutex<Missing>>,
     table: Mutex<BTreeMap<u32, Entry>>,
     /// A process has ended whose parent is none.
     ended: Condvar,
@@ -38,6 +46,9 @@ pub struct System {
     /// When this machine's clock began, in nanoseconds since 1970.
     began: u64,
 }
+
+/// Programs, and the numbers of calls that they have made in vain.
+type Missing = BTreeSet<(Vec<u8>, u64)>;
 
 /// What others know of a process.
 struct Entry {
@@ -58,8 +69,9 @@ impl System {
     pub fn new(
         spaces: Handle<dyn AddressSpaces>,
         (files, disk): (Files, Option<Arc<Disk>>),
-        random: Handle<dyn Random>,
+        (random, monitor): (Handle<dyn Random>, Option<Handle<dyn Monitor>>),
         terminal: Option<Arc<Terminal>>,
+        tells_missing: bool,
     ) -> RpcResult<Self> {
         Ok(System {
             spaces,
@@ -68,6 +80,9 @@ impl System {
             random,
             workers: Arc::new(Workers::new()?),
             terminal,
+            alarms: Alarms::default(),
+            monitor,
+            missing: tells_missing.then(Mutex::default),
             table: Mutex::new(BTreeMap::new()),
             ended: Condvar::new(),
             next: AtomicU32::new(1),
@@ -143,6 +158,30 @@ impl System {
         self.random.fill(buffer).map_err(|_| EAGAIN)
     }
 
+    /// Bytes of memory in all, and of those that are free; a guess where that is not granted.
+    pub fn memory(&self) -> (u64, u64) {
+        let told = self.monitor.as_ref().and_then(|it| it.memory().ok());
+        told.map_or((1 << 30, 1 << 29), |told| (told.total, told.free))
+    }
+
+    /// How many processors there are.
+    pub fn processors(&self) -> u32 {
+        let told = self.monitor.as_ref().and_then(|it| it.processors().ok());
+        told.unwrap_or(1)
+    }
+
+    /// A program has made a call that there is not: said once of each, in the log.
+    pub fn note_missing(&self, program: &[u8], number: u64) {
+        let Some(missing) = &self.missing else {
+            return;
+        };
+        let mut missing = missing.lock();
+        if missing.len() < MOST_MISSING && missing.insert((program.to_vec(), number)) {
+            let program = alloc::string::String::from_utf8_lossy(program);
+            log!("missing: {program:?} asked for call {number}");
+        }
+    }
+
     /// Waits for the end of a process; its status. `None`: the wait was ended.
     pub fn end_of(&self, id: u32) -> Option<i32> {
         let mut table = self.table.lock();
@@ -192,6 +231,7 @@ impl System {
             _ => drop(table.remove(&id)),
         }
         drop(table);
+        self.alarms.set(id, None);
         match told {
             Some(parent) => parent.child_changed(SIGCHLD),
             None => self.ended.notify_all(),
@@ -274,6 +314,11 @@ impl Task {
         let mut table = self.process.system.table.lock();
         table.get_mut(&id).ok_or(ESRCH)?.group = group;
         Ok(())
+    }
+
+    /// `getsid`: the only session is that of the first process.
+    pub fn session_of(&self, id: u32) -> Result<u64, Error> {
+        self.group_of(id).map(|_| 1)
     }
 
     /// The number of the parent; 0 if it has none.

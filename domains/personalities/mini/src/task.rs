@@ -30,11 +30,18 @@ pub struct Task {
     pub clear_at: u64,
     /// The list of locks that it may hold; 0: none.
     pub robust: u64,
+    /// The stack that handlers run on that want one of their own: address, flags, bytes.
+    pub signal_stack: [u64; 3],
+    /// Its name, as it gives itself one.
+    pub name: [u8; 16],
     pub stuck: Stuck,
     /// When the wait ends that a signal has broken off, and when the one does that begins anew.
     pub broken_off: Cell<Option<u64>>,
     pub begun_anew: Cell<Option<u64>>,
 }
+
+/// `SS_DISABLE`.
+pub const NO_STACK: [u64; 3] = [0, 2, 0];
 
 /// How a thread goes on.
 pub enum After {
@@ -71,6 +78,8 @@ impl Task {
             mask_after: None,
             clear_at: 0,
             robust: 0,
+            signal_stack: NO_STACK,
+            name: [0; 16],
             stuck: Stuck::default(),
             broken_off: Cell::new(None),
             begun_anew: Cell::new(None),

@@ -1,7 +1,7 @@
 //! What is open: reading, writing, pipes, descriptors.
 
 use super::{O_CLOEXEC, O_NONBLOCK, Result, paths};
-use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, ENOTTY, EPIPE, ESPIPE, SIGPIPE};
+use crate::errno::{EBADF, EINVAL, EMFILE, ENOLCK, ENOMEM, ENOTTY, EPIPE, ESPIPE, SIGPIPE};
 use crate::files::Open;
 use crate::lent::run;
 use crate::memory::{self, PAGE};
@@ -10,13 +10,10 @@ use crate::process::Descriptors;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use domain_rt::time;
 use domain_rt::user::{UserBuf, UserSegment};
 
 /// `FS_IOC_GETVERSION`.
 const GET_VERSION: u64 = 0x8008_7601;
-/// The most descriptors of a process.
-const MOST_FILES: usize = 256;
 /// The most bytes that one call moves.
 pub(super) const MOST_BYTES: u64 = 256 << 10;
 
@@ -55,8 +52,12 @@ impl Task {
 
     /// A descriptor for it, from `least` on.
     pub(super) fn place(&mut self, open: Arc<Open>, least: usize, closes: bool) -> Result<u64> {
+        let most = self.most_files();
+        if least >= most {
+            return Err(EINVAL);
+        }
         let mut files = self.process.files.lock();
-        let free = (least..MOST_FILES).find(|at| files.get(*at).is_none_or(Option::is_none));
+        let free = (least..most).find(|at| files.get(*at).is_none_or(Option::is_none));
         let at = free.ok_or(EMFILE)?;
         reach(&mut files, at)?;
         files[at] = Some((open, closes));
@@ -225,37 +226,6 @@ impl Task {
         Ok(done)
     }
 
-    /// `poll`: a list of descriptors with what is wanted (POLLIN 1, POLLOUT 4) and what there is,
-    /// which may be that the other end is gone (POLLERR 8, POLLHUP 16), or that there is no such
-    /// descriptor (POLLNVAL 32).
-    pub(super) fn poll(&mut self, list: u64, count: u64, milliseconds: i32) -> Result<u64> {
-        let count = count.min(MOST_FILES as u64) as usize;
-        let mut entries = Vec::new();
-        entries.try_reserve_exact(count).map_err(|_| ENOMEM)?;
-        for index in 0..count as u64 {
-            let at = list.wrapping_add(8 * index);
-            entries.push(memory::read_word(&self.program.space, at)?);
-        }
-        let wait = milliseconds.max(0) as u64 * 1_000_000;
-        let deadline = (milliseconds >= 0).then(|| time::now().saturating_add(wait));
-        // What is there of a descriptor, and wanted if one has to want it.
-        let ready = |entry: &u64| match self.opened(*entry & 0xffff_ffff) {
-            _ if (*entry as i32) < 0 => 0,
-            Ok(open) => open.ready(&self.ears) & (*entry >> 32 & 5 | 24),
-            Err(_) => 32,
-        };
-        let any = || entries.iter().any(|it| ready(it) != 0).then_some(());
-        self.until_timed(deadline, any)?;
-        let mut found = 0;
-        for entry in &mut entries {
-            let there = ready(entry);
-            found += u64::from(there != 0);
-            *entry = *entry & 0xffff_ffff_ffff | there << 48;
-        }
-        self.put(list, &entries)?;
-        Ok(found)
-    }
-
     pub(super) fn close(&mut self, descriptor: u64) -> Result<u64> {
         // It may be closed for good, which tells others: not with the list locked.
         let slot = self
@@ -265,6 +235,36 @@ impl Task {
             .get_mut(descriptor as usize)
             .and_then(Option::take);
         slot.map(|_| 0).ok_or(EBADF)
+    }
+
+    /// `close_range`; with `flags` 4 they are closed by `exec`.
+    pub(super) fn close_range(&mut self, first: u64, last: u64, flags: u64) -> Result<u64> {
+        let (first, last) = (first as u32 as usize, last as u32 as usize);
+        if first > last || flags & !6 != 0 {
+            return Err(EINVAL);
+        }
+        let mut files = self.process.files.lock();
+        let end = files.len().min(last.saturating_add(1));
+        let range = files.get_mut(first..end).unwrap_or_default();
+        if flags & 4 != 0 {
+            let open = range.iter_mut().flatten();
+            open.for_each(|(_, closes)| *closes = true);
+            return Ok(0);
+        }
+        let closed: Vec<_> = range.iter_mut().filter_map(Option::take).collect();
+        drop(files);
+        drop(closed);
+        Ok(0)
+    }
+
+    /// `flock`: within one personality there is nobody yet who would wait for another's lock, so
+    /// all are refused but the one that gives back.
+    pub(super) fn lock_file(&self, descriptor: u64, how: u64) -> Result<u64> {
+        self.opened(descriptor)?;
+        match how & !4 {
+            8 => Ok(0),
+            _ => Err(ENOLCK),
+        }
     }
 
     pub(super) fn pipe(&mut self, at: u64, flags: u64) -> Result<u64> {
@@ -278,7 +278,7 @@ impl Task {
 
     pub(super) fn duplicate_to(&mut self, from: u64, to: u64, closes: bool) -> Result<u64> {
         let open = self.opened(from)?;
-        if to as usize >= MOST_FILES {
+        if to as usize >= self.most_files() {
             return Err(EBADF);
         }
         if from == to {

@@ -1,16 +1,20 @@
 //! The system calls (`asm/unistd_64.h`; their arguments as `man 2` has them), by subject.
 
 mod changes;
+mod identity;
 mod io;
 mod life;
+pub mod limits;
 mod maps;
 mod paths;
 mod signalling;
 mod syncing;
 mod times;
+mod volumes;
+mod waits;
 
 use crate::disk::Disk;
-use crate::errno::{ENOSYS, Error};
+use crate::errno::{EAFNOSUPPORT, ENOSYS, Error};
 use crate::memory;
 use crate::task::{After, Task};
 use changes::AT_REMOVEDIR;
@@ -92,7 +96,47 @@ impl Task {
             26 => self.store(a[0], a[1], a[2]),
             28 => self.advise(a[0], a[1], a[2]),
             34 => self.until(|| None::<u64>),
+            23 => self.select([a[0], a[1], a[2], a[3], a[4]]),
             102 | 104 | 107 | 108 => Ok(0),
+            36 => self.timer(a[0], a[1]),
+            37 => self.alarm(a[0]),
+            38 => self.set_timer(a[0], a[1], a[2]),
+            // There is no network yet.
+            41 | 53 => Err(EAFNOSUPPORT),
+            73 => self.lock_file(a[0], a[1]),
+            81 => self.change_directory_to(a[0]),
+            97 => self.limit(0, a[0], 0, a[1]),
+            98 => self.usage(a[0], a[1]),
+            99 => self.machine(a[0]),
+            100 => self.ticks(a[0]),
+            105 | 106 => self.become_user(&a[..1]),
+            113 | 114 => self.become_user(&a[..2]),
+            115 => Ok(0),
+            116 => self.set_groups(a[0], a[1]),
+            117 | 119 => self.become_user(&a[..3]),
+            118 | 120 => self.put_users([a[0], a[1], a[2]]),
+            122 | 123 => Ok(0),
+            124 => self.session_of(a[0] as u32),
+            125 => self.capabilities(a[0], a[1]),
+            127 => self.pending_signals(a[0], a[1]),
+            131 => self.set_signal_stack(a[0], a[1]),
+            137 => self.volume_at(a[0], a[1]),
+            138 => self.volume_of(a[0], a[1]),
+            140 => self.priority(a[0], a[1]),
+            141 => self.set_priority(a[0], a[1], a[2]),
+            149..=152 => Ok(0),
+            157 => self.control_self(a[0], a[1], a[2]),
+            160 => self.limit(0, a[0], a[1], 0),
+            188 | 191 | 194 | 197 => self.extended_at(a[0], true),
+            189 | 192 | 195 | 198 => self.extended_at(a[0], false),
+            190 | 193 | 196 | 199 => self.extended_of(a[0]),
+            204 => self.processors(a[1], a[2]),
+            229 => self.resolution(a[0], a[1]),
+            270 => self.select_masked(a),
+            271 => self.poll_masked([a[0], a[1], a[2], a[3], a[4]]),
+            302 => self.limit(a[0], a[1], a[2], a[3]),
+            309 => self.processor(a[0], a[1]),
+            436 => self.close_range(a[0], a[1], a[2]),
             32 => self.duplicate(a[0]),
             33 => self.duplicate_to(a[0], a[1], false),
             35 => self.sleep(0, 0, a[0]),
@@ -195,9 +239,17 @@ impl Task {
             318 => self.random_bytes(a[0], a[1]),
             332 => self.stat_more([a[0], a[1], a[2], a[3], a[4]]),
             435 => self.clone_by_list(a[0], a[1]),
-            _ => Err(ENOSYS),
+            _ => self.absent(number),
         };
         result.map_err(Other::Error)
+    }
+
+    /// A call that there is not.
+    #[cold]
+    fn absent(&self, number: u64) -> Result<u64> {
+        let told = self.process.told.lock();
+        self.process.system.note_missing(&told.path, number);
+        Err(ENOSYS)
     }
 
     /// Gets numbers from the program's memory.

@@ -227,7 +227,7 @@ impl Task {
     }
 
     /// What `stat` tells of a path from the root on.
-    fn attributes(&self, whole: &[u8], follows: bool) -> Result<Attributes> {
+    pub(super) fn attributes(&self, whole: &[u8], follows: bool) -> Result<Attributes> {
         match self.process.system.disk_of(whole) {
             Some((disk, path)) => disk.attributes(path, follows),
             None if !follows && self.process.system.is_rooted() => match self.special(whole)? {
@@ -299,6 +299,17 @@ impl Task {
         }
         *self.process.directory.lock() = whole;
         Ok(0)
+    }
+
+    /// `fchdir`.
+    pub(super) fn change_directory_to(&mut self, descriptor: u64) -> Result<u64> {
+        match &*self.opened(descriptor)? {
+            Open::Directory(directory) => {
+                *self.process.directory.lock() = directory.path.clone();
+                Ok(0)
+            }
+            _ => Err(ENOTDIR),
+        }
     }
 
     pub(super) fn entries(&self, descriptor: u64, at: u64, room: u64) -> Result<u64> {

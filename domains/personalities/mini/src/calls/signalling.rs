@@ -1,10 +1,14 @@
 //! Handlers and masks of signals.
 
 use super::{Other, Result};
-use crate::errno::{EINTR, EINVAL, SIGKILL, SIGSTOP};
+use crate::errno::{EINTR, EINVAL, ENOMEM, EPERM, SIGKILL, SIGSTOP};
 use crate::handlers::Handler;
 use crate::memory;
-use crate::task::{After, Task};
+use crate::task::{After, NO_STACK, Task};
+
+const SS_DISABLE: u64 = 2;
+/// The smallest stack for handlers (MINSIGSTKSZ).
+const SMALLEST_STACK: u64 = 2048;
 
 impl Task {
     pub(super) fn set_handler(&mut self, signal: u32, new: u64, old: u64) -> Result<u64> {
@@ -32,6 +36,45 @@ impl Task {
             self.put(old, &[function, flags, restorer, mask])?;
         }
         Ok(0)
+    }
+
+    /// `sigaltstack`.
+    pub(super) fn set_signal_stack(&mut self, new: u64, old: u64) -> Result<u64> {
+        let wanted = match new {
+            0 => None,
+            at => Some(self.get::<3>(at)?),
+        };
+        let before = self.signal_stack;
+        let is_on_it = self.is_on_stack(self.program.registers.rsp);
+        if let Some([at, flags, bytes]) = wanted {
+            let flags = flags & 0xffff_ffff;
+            self.signal_stack = match flags {
+                _ if is_on_it => return Err(EPERM),
+                SS_DISABLE => NO_STACK,
+                0 | 1 if bytes < SMALLEST_STACK => return Err(ENOMEM),
+                0 | 1 => [at, 0, bytes],
+                _ => return Err(EINVAL),
+            };
+        }
+        if old != 0 {
+            let flags = if is_on_it { 1 } else { before[1] };
+            self.put(old, &[before[0], flags, before[2]])?;
+        }
+        Ok(0)
+    }
+
+    /// Whether an address is on the stack for handlers.
+    pub fn is_on_stack(&self, at: u64) -> bool {
+        let [start, _, bytes] = self.signal_stack;
+        at.wrapping_sub(start) < bytes
+    }
+
+    /// `rt_sigpending`.
+    pub(super) fn pending_signals(&self, at: u64, bytes: u64) -> Result<u64> {
+        match bytes {
+            8 => self.put(at, &[self.ears.waiting()]),
+            _ => Err(EINVAL),
+        }
     }
 
     /// Has a signal sent that there may be.

@@ -1,10 +1,25 @@
 //! Clocks, sleep, random numbers.
 
 use super::Result;
+use crate::alarms::Alarm;
 use crate::errno::EINVAL;
 use crate::memory;
 use crate::task::Task;
 use domain_rt::time;
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// An alarm as programs are told it: its interval, and what is left, of seconds and microseconds.
+fn left(alarm: Option<Alarm>) -> [u64; 4] {
+    let Some(alarm) = alarm else {
+        return [0; 4];
+    };
+    let left = alarm.at.saturating_sub(time::now()).max(1000);
+    let parts = |length: u64| [length / SECOND, length % SECOND / 1000];
+    let ([again, again_rest], [left, rest]) = (parts(alarm.again), parts(left));
+    [again, again_rest, left, rest]
+}
 
 impl Task {
     pub(super) fn sleep(&mut self, clock: u64, flags: u64, at: u64) -> Result<u64> {
@@ -28,6 +43,61 @@ impl Task {
             _ => time::now(),
         };
         self.put(at, &[now / 1_000_000_000, now % 1_000_000_000])
+    }
+
+    /// `clock_getres`: a nanosecond.
+    pub(super) fn resolution(&self, clock: u64, at: u64) -> Result<u64> {
+        match clock {
+            0..=7 if at == 0 => Ok(0),
+            0..=7 => self.put(at, &[0, 1]),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// `getitimer`, of the clock alone that real time goes by.
+    pub(super) fn timer(&self, which: u64, at: u64) -> Result<u64> {
+        if which != 0 {
+            return Err(EINVAL);
+        }
+        let alarm = self.process.system.alarms.get(self.process.id);
+        self.put(at, &left(alarm))
+    }
+
+    /// `setitimer`, likewise: an interval and a time from now on, of seconds and microseconds.
+    pub(super) fn set_timer(&self, which: u64, new: u64, old: u64) -> Result<u64> {
+        if which != 0 {
+            return Err(EINVAL);
+        }
+        let wanted = match new {
+            0 => [0; 4],
+            at => self.get(at)?,
+        };
+        let [again, again_rest, first, first_rest] = wanted;
+        if again_rest >= 1_000_000 || first_rest >= 1_000_000 {
+            return Err(EINVAL);
+        }
+        let length =
+            |seconds: u64, rest: u64| seconds.saturating_mul(SECOND).saturating_add(rest * 1000);
+        let (again, first) = (length(again, again_rest), length(first, first_rest));
+        let alarm = (first > 0).then(|| Alarm {
+            at: time::now().saturating_add(first),
+            again,
+        });
+        let before = self.process.system.alarms.set(self.process.id, alarm);
+        match old {
+            0 => Ok(0),
+            at => self.put(at, &left(before)),
+        }
+    }
+
+    /// `alarm`: in so many seconds; how many were left of the one before.
+    pub(super) fn alarm(&self, seconds: u64) -> Result<u64> {
+        let alarm = (seconds as u32 > 0).then(|| Alarm {
+            at: time::now().saturating_add((seconds as u32 as u64).saturating_mul(SECOND)),
+            again: 0,
+        });
+        let before = self.process.system.alarms.set(self.process.id, alarm);
+        Ok(left(before)[2] + u64::from(left(before)[3] > 0))
     }
 
     /// `gettimeofday`.

@@ -8,7 +8,9 @@ use crate::errno::{
     EBUSY, EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM, ESTALE, Error,
 };
 use alloc::sync::Arc;
-use interfaces::{FileKind, FileSystem, FsError, Handle, LaneOutcome, RVec, Renaming};
+use interfaces::{
+    FileKind, FileSystem, FsError, FsStatistics, Handle, LaneOutcome, RVec, Renaming,
+};
 use mounts::Known;
 
 /// How a file is to be opened.
@@ -83,6 +85,11 @@ impl Disk {
         change: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
     ) -> Result<T, Error> {
         self.mount.change(on, change, T::found).map_err(fs_error)
+    }
+
+    /// What is told of all of it.
+    pub fn statistics(&self) -> Result<FsStatistics, Error> {
+        self.ask(|fs| fs.statistics())
     }
 
     /// Opens what a path leads to.

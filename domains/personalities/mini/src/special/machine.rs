@@ -44,6 +44,7 @@ pub(super) fn find(system: &System, path: &[&[u8]]) -> Result<Special, Error> {
         [b"filesystems"] => "\text3\nnodev\tproc\n".into(),
         [b"version"] => "Linux version 6.1.0 (trefoil) Trefoil\n".into(),
         [b"uptime"] => uptime(),
+        [b"meminfo"] => meminfo(system),
         [b"loadavg"] => format!("0.00 0.00 0.00 1/{} 1\n", system.processes().len()),
         [b"stat"] => format!(
             "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\nbtime {}\n",
@@ -54,6 +55,27 @@ pub(super) fn find(system: &System, path: &[&[u8]]) -> Result<Special, Error> {
         _ => return Err(ENOENT),
     };
     Ok(Special::Text(text.into_bytes()))
+}
+
+fn meminfo(system: &System) -> String {
+    let (total, free) = system.memory();
+    let mut text = String::new();
+    for (name, bytes) in [
+        ("MemTotal", total),
+        ("MemFree", free),
+        ("MemAvailable", free),
+        ("Buffers", 0),
+        ("Cached", 0),
+        ("SwapCached", 0),
+        ("SwapTotal", 0),
+        ("SwapFree", 0),
+        ("Shmem", 0),
+        ("SReclaimable", 0),
+    ] {
+        let label = format!("{name}:");
+        text += &format!("{label:<16}{:>8} kB\n", bytes / 1024);
+    }
+    text
 }
 
 fn uptime() -> String {

@@ -1,0 +1,133 @@
+//! Limits, what was used of the machine, and what of it there is.
+
+use super::Result;
+use crate::errno::{EFAULT, EINVAL, EPERM, ESRCH};
+use crate::memory;
+use crate::process::MOST_FILES;
+use crate::task::Task;
+use domain_rt::time;
+
+/// The kinds of limits (`asm-generic/resource.h`).
+pub const COUNT: usize = 16;
+const STACK: usize = 3;
+const FILES: usize = 7;
+/// No limit.
+const UNLIMITED: u64 = u64::MAX;
+/// Nanoseconds of a second, and of a tick of `times`.
+const SECOND: u64 = 1_000_000_000;
+const TICK: u64 = SECOND / 100;
+
+/// Soft and hard limits.
+pub type Limits = [[u64; 2]; COUNT];
+
+/// What a process begins with.
+pub fn usual() -> Limits {
+    let mut limits = [[UNLIMITED; 2]; COUNT];
+    limits[STACK] = [8 << 20, UNLIMITED];
+    limits[FILES] = [MOST_FILES as u64; 2];
+    limits
+}
+
+impl Task {
+    /// `prlimit64`, of this process alone.
+    pub(super) fn limit(&self, id: u64, kind: u64, new: u64, old: u64) -> Result<u64> {
+        if id as i32 != 0 && id as u32 != self.process.id {
+            return Err(ESRCH);
+        }
+        let kind = usize::try_from(kind).ok().filter(|kind| *kind < COUNT);
+        let kind = kind.ok_or(EINVAL)?;
+        let wanted = match new {
+            0 => None,
+            at => Some(self.get::<2>(at)?),
+        };
+        let mut limits = self.process.limits.lock();
+        let before = limits[kind];
+        if let Some([soft, hard]) = wanted {
+            if soft > hard {
+                return Err(EINVAL);
+            }
+            // More descriptors than a table has room for nobody gets.
+            if kind == FILES && hard > MOST_FILES as u64 {
+                return Err(EPERM);
+            }
+            limits[kind] = [soft, hard];
+        }
+        drop(limits);
+        match old {
+            0 => Ok(0),
+            at => self.put(at, &before),
+        }
+    }
+
+    /// How many descriptors the process may have.
+    pub(super) fn most_files(&self) -> usize {
+        let [soft, _] = self.process.limits.lock()[FILES];
+        usize::try_from(soft).map_or(MOST_FILES, |most| most.min(MOST_FILES))
+    }
+
+    /// `getrusage`: times are not counted yet, and neither is anything else.
+    pub(super) fn usage(&self, whose: u64, at: u64) -> Result<u64> {
+        match whose as i32 {
+            -1..=1 => self.put(at, &[0; 18]),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// `times`: ticks since some moment; those that were used are not counted yet.
+    pub(super) fn ticks(&self, at: u64) -> Result<u64> {
+        if at != 0 {
+            self.put(at, &[0; 4])?;
+        }
+        Ok(time::now() / TICK)
+    }
+
+    /// `sysinfo` (`linux/sysinfo.h`).
+    pub(super) fn machine(&self, at: u64) -> Result<u64> {
+        let (total, free) = self.process.system.memory();
+        let processes = self.process.system.processes().len() as u64;
+        let mut info = [0; 14];
+        info[0] = time::now() / SECOND;
+        (info[4], info[5]) = (total, free);
+        info[10] = processes & 0xffff;
+        // The unit of memory: a byte.
+        info[13] = 1;
+        self.put(at, &info[..14])
+    }
+
+    /// `getpriority`: all are equal, which the call says as 20.
+    pub(super) fn priority(&self, which: u64, who: u64) -> Result<u64> {
+        match which {
+            0 if who != 0 && self.process.system.process(who as u32).is_none() => Err(ESRCH),
+            0..=2 => Ok(20),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// `setpriority`: only what is so already can be had.
+    pub(super) fn set_priority(&self, which: u64, who: u64, to: u64) -> Result<u64> {
+        self.priority(which, who)?;
+        match to as i32 {
+            0 => Ok(0),
+            _ => Err(EPERM),
+        }
+    }
+
+    /// `sched_getaffinity`: all processors that there are.
+    pub(super) fn processors(&self, room: u64, at: u64) -> Result<u64> {
+        if room < 8 || !room.is_multiple_of(8) {
+            return Err(EINVAL);
+        }
+        let count = self.process.system.processors().clamp(1, 63);
+        self.put(at, &[(1 << count) - 1]).map(|_| 8)
+    }
+
+    /// `getcpu`: on which one it runs nobody may rely.
+    pub(super) fn processor(&self, processor: u64, node: u64) -> Result<u64> {
+        for at in [processor, node] {
+            if at != 0 {
+                memory::write(&self.program.space, at, &[0; 4]).map_err(|_| EFAULT)?;
+            }
+        }
+        Ok(0)
+    }
+}
