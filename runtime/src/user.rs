@@ -51,3 +51,34 @@ pub fn compare_exchange<I: ?Sized + Interface>(
     let found = unsafe { (api().user_cas32)(space.as_raw().data, at, old, new) };
     u32::try_from(found).ok()
 }
+
+/// Copies what the program of a user thread has in its vector registers, in the form in which the
+/// processor keeps it (XSAVE, standard form; FXSAVE where there is no XSAVE); how many bytes that
+/// takes. Where there is room for fewer, nothing is copied. 0: somebody runs the thread now, or the
+/// handle is of another kind.
+pub fn vector<I: ?Sized + Interface>(thread: &Handle<I>, bytes: &mut [u8]) -> usize {
+    let (data, length) = (bytes.as_mut_ptr(), bytes.len());
+    // SAFETY: the handle is live while it is borrowed, and the bytes are lent for the call.
+    unsafe { (api().user_vector)(thread.as_raw().data, data, length) }
+}
+
+/// A vector state of the length of `vector`, as a new program finds it: all exceptions are masked
+/// (SDM volume 1, 8.1.5 and 10.2.3).
+pub fn first_vector(mut vector: alloc::vec::Vec<u8>) -> alloc::vec::Vec<u8> {
+    vector.fill(0);
+    for (at, bytes) in [(0, 0x37f_u32), (24, 0x1f80)] {
+        if let Some(place) = vector.get_mut(at..at + 4) {
+            place.copy_from_slice(&bytes.to_le_bytes());
+        }
+    }
+    vector
+}
+
+/// Sets what the program finds in its vector registers, in the same form. Components that the
+/// processor lacks are left out. `false`: the processor would refuse it, there are too few bytes,
+/// or somebody runs the thread now; then all stays as it is.
+pub fn set_vector<I: ?Sized + Interface>(thread: &Handle<I>, bytes: &[u8]) -> bool {
+    let (data, length) = (bytes.as_ptr(), bytes.len());
+    // SAFETY: as above; nobody writes to the bytes.
+    unsafe { (api().user_set_vector)(thread.as_raw().data, data, length) != 0 }
+}

@@ -168,6 +168,23 @@ pub struct Api {
     /// # Safety
     /// `space` is the data pointer of a live handle.
     pub user_cas32: unsafe extern "C" fn(space: *const u8, at: u64, old: u32, new: u32) -> u64,
+    /// Copies what the program of the user thread behind `thread` has in its vector registers to
+    /// `bytes`, in the form in which the processor keeps it; says how many bytes that takes. Where
+    /// `length` is less, nothing is copied. 0: somebody runs it now.
+    ///
+    /// # Safety
+    /// `thread` is the data pointer of a live handle; `bytes` are valid for writing during the
+    /// call, and nobody else uses them.
+    pub user_vector:
+        unsafe extern "C" fn(thread: *const u8, bytes: *mut u8, length: usize) -> usize,
+    /// Sets what the program finds in these registers, in the same form. 1, or 0: the processor
+    /// would refuse it, or somebody runs it now; then all stays as it is.
+    ///
+    /// # Safety
+    /// `thread` is the data pointer of a live handle; `bytes` are valid for reading during the
+    /// call, and nobody writes to them.
+    pub user_set_vector:
+        unsafe extern "C" fn(thread: *const u8, bytes: *const u8, length: usize) -> u32,
 }
 
 /// What the kernel passes to the entry point of a domain image.

@@ -203,6 +203,16 @@ impl Platform for Machine {
         *event = unsafe { crate::space::thread::run(thread, registers) };
     }
 
+    unsafe fn vector_of_user(&self, thread: *const u8, bytes: &mut [u8]) -> usize {
+        // SAFETY: by the caller's duty.
+        unsafe { crate::space::thread::vector(thread, bytes) }
+    }
+
+    unsafe fn set_vector_of_user(&self, thread: *const u8, bytes: &[u8]) -> bool {
+        // SAFETY: by the caller's duty.
+        unsafe { crate::space::thread::set_vector(thread, bytes) }
+    }
+
     unsafe fn read_user(&self, space: *const u8, at: u64, bytes: &mut [u8]) -> usize {
         // SAFETY: by the caller's duty.
         unsafe { crate::space::read(space, at, bytes) }

@@ -214,6 +214,22 @@ pub trait Platform: Sync {
     ) {
         *event = UserEvent::Refused;
     }
+    /// Copies out the vector registers of the program of the user thread behind a handle; how many
+    /// bytes they take. Nothing is copied where there is room for fewer. 0: somebody runs it now,
+    /// it is no user thread, or there is no ring 3.
+    ///
+    /// # Safety
+    /// As of [`run_user`](Self::run_user).
+    unsafe fn vector_of_user(&self, _thread: *const u8, _bytes: &mut [u8]) -> usize {
+        0
+    }
+    /// Sets these registers; whether that could be done.
+    ///
+    /// # Safety
+    /// As of [`run_user`](Self::run_user).
+    unsafe fn set_vector_of_user(&self, _thread: *const u8, _bytes: &[u8]) -> bool {
+        false
+    }
     /// Copies from the memory of a program: bytes from address `at` of the address space behind a
     /// handle on; how many, up to the first page that it may not read now. 0 on a platform without
     /// ring 3.

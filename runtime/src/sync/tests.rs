@@ -76,6 +76,13 @@ unsafe extern "C" fn no_cas(_: *const u8, _: u64, _: u32, _: u32) -> u64 {
     unreachable!()
 }
 
+unsafe extern "C" fn no_vector(_: *const u8, _: *mut u8, _: usize) -> usize {
+    unreachable!()
+}
+unsafe extern "C" fn no_setting(_: *const u8, _: *const u8, _: usize) -> u32 {
+    unreachable!()
+}
+
 const KERNEL: Api = Api {
     shared_alloc: no_bytes,
     shared_free: no_free,
@@ -97,6 +104,8 @@ const KERNEL: Api = Api {
     user_read: no_read,
     user_write: no_write,
     user_cas32: no_cas,
+    user_vector: no_vector,
+    user_set_vector: no_setting,
 };
 
 /// One test, as there is one kernel.

@@ -184,6 +184,55 @@ impl UserThread {
         }
     }
 
+    /// Copies out what the program has in its vector registers, in the form in which the processor
+    /// keeps it; how many bytes that takes. Where there is room for fewer, nothing is copied. 0:
+    /// somebody runs it now.
+    pub fn vector(&self, bytes: &mut [u8]) -> usize {
+        self.alone(|state| {
+            // SAFETY: nobody runs it, and it is live nowhere: nobody saves or loads it.
+            let own = unsafe { state.vector.as_bytes() };
+            if let Some(place) = bytes.get_mut(..own.len()) {
+                place.copy_from_slice(own);
+            }
+            own.len()
+        })
+        .unwrap_or(0)
+    }
+
+    /// Sets what the program finds in its vector registers, in the same form. Components that the
+    /// processor lacks are left out. `false`: bits that the processor would refuse are set, there
+    /// are too few bytes, or somebody runs it now; then all stays as it is.
+    pub fn set_vector(&self, bytes: &[u8]) -> bool {
+        self.alone(|state| {
+            // The registers of the processor that it was loaded on last hold another state now.
+            state.processor.store(0, Ordering::Relaxed);
+            // SAFETY: as above.
+            unsafe { state.vector.replace(bytes) }
+        })
+        .unwrap_or(false)
+    }
+
+    /// Does something with the state while nobody runs it and it is live nowhere.
+    fn alone<T>(&self, act: impl FnOnce(&State) -> T) -> Option<T> {
+        if self.0.is_taken.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        let mut irq = IrqOff::new();
+        while let Some(processor) = self.live_elsewhere() {
+            drop(irq);
+            smp::request_reschedule(processor);
+            task::yield_now();
+            irq = IrqOff::new();
+        }
+        if this_cpu().user_live.load(Ordering::Relaxed) == self.address() {
+            leave(this_cpu());
+        }
+        drop(irq);
+        let result = act(&self.0);
+        self.0.is_taken.store(false, Ordering::Release);
+        Some(result)
+    }
+
     fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }

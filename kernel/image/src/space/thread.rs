@@ -65,6 +65,27 @@ pub unsafe fn run(handle: *const u8, registers: &mut UserRegisters) -> UserEvent
     }
 }
 
+/// Copies out the vector registers of the program of the user thread behind a handle; how many
+/// bytes they take, or 0.
+///
+/// # Safety
+/// As of [`run`].
+pub unsafe fn vector(handle: *const u8, bytes: &mut [u8]) -> usize {
+    // SAFETY: by the caller's duty.
+    let thread = unsafe { kernel_object_at(handle) };
+    thread.map_or(0, |ThreadObject(program)| program.thread.vector(bytes))
+}
+
+/// Sets them; whether they can be so.
+///
+/// # Safety
+/// As of [`run`].
+pub unsafe fn set_vector(handle: *const u8, bytes: &[u8]) -> bool {
+    // SAFETY: by the caller's duty.
+    let thread = unsafe { kernel_object_at(handle) };
+    thread.is_some_and(|ThreadObject(program)| program.thread.set_vector(bytes))
+}
+
 impl Program {
     #[inline]
     fn run(&self, registers: &mut UserRegisters) -> UserEvent {

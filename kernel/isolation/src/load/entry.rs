@@ -52,6 +52,8 @@ pub const API: Api = Api {
     user_read,
     user_write,
     user_cas32,
+    user_vector,
+    user_set_vector,
 };
 
 /// What every function does first that only a domain's own code calls: a thread of a dead domain
@@ -279,6 +281,18 @@ unsafe extern "C" fn user_cas32(space: *const u8, at: u64, old: u32, new: u32) -
     // SAFETY: as above.
     let found = unsafe { platform().exchange_user(space, at, old, new) };
     found.map_or(CAS_FAULT, u64::from)
+}
+
+unsafe extern "C" fn user_vector(thread: *const u8, bytes: *mut u8, length: usize) -> usize {
+    check_in();
+    // SAFETY: by the caller's duty: the runtime passes a handle, and bytes that are lent to it.
+    unsafe { platform().vector_of_user(thread, from_raw_parts_mut(bytes, length)) }
+}
+
+unsafe extern "C" fn user_set_vector(thread: *const u8, bytes: *const u8, length: usize) -> u32 {
+    check_in();
+    // SAFETY: as above.
+    u32::from(unsafe { platform().set_vector_of_user(thread, from_raw_parts(bytes, length)) })
 }
 
 extern "C" fn self_id() -> u32 {

@@ -8,7 +8,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::arch::asm;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::slice::{from_raw_parts, from_raw_parts_mut};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::cpu::{Features, features};
 use super::regs;
@@ -26,8 +27,19 @@ const MXCSR: usize = 24;
 const FIRST_CONTROL: [u8; 2] = 0x37f_u16.to_le_bytes();
 const FIRST_MXCSR: [u8; 4] = 0x1f80_u32.to_le_bytes();
 
+/// Where the processor says which bits of MXCSR it knows, and what it knows if it says nothing
+/// (SDM volume 1, 11.6.6).
+const MXCSR_MASK: usize = 28;
+const USUAL_MXCSR_MASK: u32 = 0xffbf;
+/// The header of XSAVE (SDM volume 1, 13.4.2): which components are there, and 56 bytes that are
+/// zero in the standard form.
+const HEADER: usize = 512;
+const HEADER_END: usize = HEADER + 64;
+
 /// Bytes that the state takes; set at boot.
 static BYTES: AtomicUsize = AtomicUsize::new(512);
+/// The bits of MXCSR that this processor knows; set at boot.
+static MXCSR_BITS: AtomicU32 = AtomicU32::new(USUAL_MXCSR_MASK);
 
 /// The components that this processor has, of those on the list, as a value of XCR0. It has XSAVE.
 fn components() -> u64 {
@@ -43,6 +55,7 @@ fn components() -> u64 {
 
 /// Lets programs on this processor use what is on the list.
 pub(super) fn enable() {
+    MXCSR_BITS.store(mxcsr_bits(), Ordering::Relaxed);
     if !features().has(Features::XSAVE) {
         return;
     }
@@ -51,6 +64,31 @@ pub(super) fn enable() {
     unsafe { regs::set_xcr0(components()) };
     let bytes = regs::cpuid(0xd, 0).ebx as usize;
     BYTES.store(bytes, Ordering::Relaxed);
+}
+
+/// The bits of MXCSR that this processor knows.
+fn mxcsr_bits() -> u32 {
+    let mut lines = [Line([0; 64]); 8];
+    // SAFETY: FXSAVE writes 512 bytes, and the place has as many, aligned to 16.
+    unsafe { asm!("fxsave64 [{}]", in(reg) &raw mut lines, options(nostack, preserves_flags)) };
+    match word(&lines[0].0, MXCSR_MASK) {
+        0 => USUAL_MXCSR_MASK,
+        bits => bits,
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let bytes = bytes[at..].first_chunk().copied();
+    bytes.map_or(0, u32::from_le_bytes)
+}
+
+/// Whether the processor loads a state that somebody has written, but for components that it lacks:
+/// XRSTOR of the standard form refuses a header that is not zero behind the list of components, and
+/// unknown bits of MXCSR (SDM volume 2, XRSTOR); FXRSTOR the last alone.
+fn is_loadable(state: &[u8], has_header: bool, mxcsr_bits: u32) -> bool {
+    let rest = HEADER + 8..HEADER_END;
+    let rest_is_zero = || state[rest].iter().all(|byte| *byte == 0);
+    word(state, MXCSR) & !mxcsr_bits == 0 && (!has_header || rest_is_zero())
 }
 
 /// As XSAVE wants it aligned.
@@ -79,6 +117,46 @@ impl VectorState {
         BYTES.load(Ordering::Relaxed)
     }
 
+    /// The state as bytes, in the standard form of XSAVE.
+    ///
+    /// # Safety
+    /// As of [`save`](Self::save); the result is not kept beyond that.
+    pub(crate) unsafe fn as_bytes(&self) -> &[u8] {
+        // SAFETY: by the caller's duty nobody writes meanwhile. Lines are bytes without gaps, and
+        // there are as many as the state has, rounded up.
+        unsafe {
+            let lines = &*self.0.get();
+            from_raw_parts(lines.as_ptr().cast(), Self::bytes())
+        }
+    }
+
+    /// Puts another state in place of this one; whether the processor would load it. If not, this
+    /// one stays.
+    ///
+    /// # Safety
+    /// As of [`save`](Self::save).
+    pub(crate) unsafe fn replace(&self, bytes: &[u8]) -> bool {
+        let has_header = features().has(Features::XSAVE);
+        let known = MXCSR_BITS.load(Ordering::Relaxed);
+        let Some(bytes) = bytes.get(..Self::bytes()) else {
+            return false;
+        };
+        if !is_loadable(bytes, has_header, known) {
+            return false;
+        }
+        // SAFETY: by the caller's duty nobody else uses it. Lines are bytes without gaps, and there
+        // are as many as the state has, rounded up.
+        let state = unsafe {
+            let lines = &mut *self.0.get();
+            from_raw_parts_mut(lines.as_mut_ptr().cast::<u8>(), Self::bytes())
+        };
+        state.copy_from_slice(bytes);
+        if has_header && let Some(list) = state[HEADER..].first_chunk_mut() {
+            *list = (u64::from_le_bytes(*list) & components()).to_le_bytes();
+        }
+        true
+    }
+
     /// Keeps what is in the registers, which stay as they are.
     ///
     /// # Safety
@@ -103,10 +181,10 @@ impl VectorState {
     /// # Safety
     /// As of [`save`](Self::save).
     pub(crate) unsafe fn load(&self) {
-        // SAFETY: as above. The state is what `new` or `save` has written, so the processor accepts
-        // it: what `new` leaves as zeros says that all components are as after a reset. FNINIT,
-        // since loading leaves the pointers to the last x87 instruction of another program on some
-        // processors (AMD APM volume 2, 11.4.4).
+        // SAFETY: as above. The state is what `new` or `save` has written, or what `is_loadable`
+        // has nothing against, so the processor accepts it: what `new` leaves as zeros says that
+        // all components are as after a reset. FNINIT, since loading leaves the pointers to the
+        // last x87 instruction of another program on some processors (AMD APM volume 2, 11.4.4).
         unsafe {
             let place = (*self.0.get()).as_ptr();
             match features().has(Features::XSAVE) {
