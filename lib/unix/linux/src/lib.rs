@@ -8,6 +8,7 @@
 //! | [`faults`] | what a program did that it must not |
 //! | [`program`] | a static ELF program, and the stack that it begins with |
 //! | [`executable`] | a program in a file that is mapped, and scripts |
+//! | [`frame`] | what stands on the stack while a handler runs |
 //! | [`layout`] | where heap and mappings are |
 //! | [`ranges`] | which files are mapped where |
 //! | [`files`] | paths, and what is told of files |
@@ -28,6 +29,7 @@ pub mod executable;
 mod fake;
 pub mod faults;
 pub mod files;
+pub mod frame;
 pub mod layout;
 pub mod memory;
 pub mod program;
