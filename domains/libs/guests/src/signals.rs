@@ -2,10 +2,12 @@
 //! thread may wait for.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use interfaces::{Handle, UserThread};
 use linux::errno::{SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+use linux::frame::Info;
 
 /// Signals that do nothing unless they are caught: of children, of going on, urgent data and
 /// windows.
@@ -22,10 +24,83 @@ pub const fn bit(signal: u32) -> u64 {
 /// Signals that no mask puts off.
 const UNMASKED: u64 = bit(SIGKILL) | bit(SIGSTOP);
 
+/// The most signals that wait in a queue with what is told of each. Of standard ones there is one
+/// at a time.
+const MOST_QUEUED: usize = 1024;
+/// The first signal of which several wait (SIGRTMIN).
+const FIRST_QUEUED: u32 = 32;
+
+/// Signals that are to come: a bit each, and what is told of them.
+struct Pending {
+    bits: AtomicU64,
+    told: Mutex<Vec<Info>>,
+}
+
+impl Pending {
+    fn new() -> Self {
+        Pending {
+            bits: AtomicU64::new(0),
+            told: Mutex::new(Vec::new()),
+        }
+    }
+
+    #[inline]
+    fn bits(&self) -> u64 {
+        self.bits.load(Ordering::Acquire)
+    }
+
+    /// Notes a signal; `false`: as many wait as may, or there is no memory. One of the standard
+    /// ones is noted even so, without what is told of it.
+    fn note(&self, info: Info) -> bool {
+        let mut told = self.told.lock();
+        let is_queued = info.signal >= FIRST_QUEUED;
+        let is_there = self.bits() & bit(info.signal) != 0;
+        let has_room = told.len() < MOST_QUEUED && told.try_reserve(1).is_ok();
+        match (is_there && !is_queued, has_room) {
+            (true, _) => {}
+            (_, true) => told.push(info),
+            (_, false) if is_queued => return false,
+            _ => {}
+        }
+        self.bits.fetch_or(bit(info.signal), Ordering::AcqRel);
+        true
+    }
+
+    /// Takes a signal, if it is there.
+    fn take(&self, signal: u32) -> Option<Info> {
+        let mut told = self.told.lock();
+        if self.bits() & bit(signal) == 0 {
+            return None;
+        }
+        let found = told.iter().position(|info| info.signal == signal);
+        let info = found.map(|at| told.remove(at));
+        if !told.iter().any(|info| info.signal == signal) {
+            self.bits.fetch_and(!bit(signal), Ordering::AcqRel);
+        }
+        Some(info.unwrap_or(Info {
+            signal,
+            ..Info::default()
+        }))
+    }
+
+    /// Takes back signals; which there were.
+    fn withdraw(&self, signals: u64) -> u64 {
+        let mut told = self.told.lock();
+        told.retain(|info| signals & bit(info.signal) == 0);
+        self.bits.fetch_and(!signals, Ordering::AcqRel) & signals
+    }
+
+    /// Sets a bit that stays.
+    #[inline]
+    fn set(&self, signal: u32) {
+        self.bits.fetch_or(bit(signal), Ordering::AcqRel);
+    }
+}
+
 /// Signals of a process, for whichever of its threads: a bit each. Once SIGKILL is there it stays,
 /// and all threads end. SIGSTOP is there as long as the process is stopped, and all threads rest.
 pub struct Signals {
-    pending: AtomicU64,
+    pending: Pending,
     /// Those that are not wanted.
     ignored: AtomicU64,
 }
@@ -34,31 +109,33 @@ impl Signals {
     /// None.
     pub fn new(ignored: u64) -> Self {
         Signals {
-            pending: AtomicU64::new(0),
+            pending: Pending::new(),
             ignored: AtomicU64::new(ignored),
         }
     }
 
     /// Notes a signal that somebody sends; whether a thread has to be told.
     #[inline]
-    pub fn note(&self, signal: u32) -> bool {
-        if self.ignored.load(Ordering::Acquire) & bit(signal) != 0 {
-            return false;
-        }
-        self.pending.fetch_or(bit(signal), Ordering::AcqRel);
-        true
+    pub fn note(&self, info: Info) -> bool {
+        self.ignored.load(Ordering::Acquire) & bit(info.signal) == 0 && self.pending.note(info)
+    }
+
+    /// Notes SIGKILL or SIGSTOP, of which nothing is told, and which stay.
+    #[inline]
+    pub fn set(&self, signal: u32) {
+        self.pending.set(signal);
     }
 
     /// Takes back signals that have not been taken; which there were.
     #[inline]
     pub fn withdraw(&self, signals: u64) -> u64 {
-        self.pending.fetch_and(!signals, Ordering::AcqRel) & signals
+        self.pending.withdraw(signals)
     }
 
     /// Those that are to come.
     #[inline]
     pub fn pending(&self) -> u64 {
-        self.pending.load(Ordering::Acquire)
+        self.pending.bits()
     }
 
     /// Signals that are not wanted.
@@ -86,7 +163,7 @@ impl Signals {
 pub struct Ears {
     /// Signals that are to come for this thread alone, and those that it does not put off: a bit
     /// each.
-    pending: AtomicU64,
+    pending: Pending,
     open: AtomicU64,
     /// Those of its process.
     common: Arc<Signals>,
@@ -104,7 +181,7 @@ impl Ears {
     /// Of a new thread, whose program runs in `thread`.
     pub fn new(thread: Handle<dyn UserThread>, common: &Arc<Signals>, masked: u64) -> Self {
         Ears {
-            pending: AtomicU64::new(0),
+            pending: Pending::new(),
             open: AtomicU64::new(!masked | UNMASKED),
             common: common.clone(),
             changes: AtomicU32::new(0),
@@ -120,10 +197,15 @@ impl Ears {
         core::mem::replace(&mut *self.thread.lock(), thread)
     }
 
-    /// Notes a signal for this thread.
+    /// Notes a signal for this thread; `false`: as many wait as may.
+    pub fn note(&self, info: Info) -> bool {
+        self.pending.note(info)
+    }
+
+    /// Notes SIGKILL for this thread.
     #[inline]
-    pub fn note(&self, signal: u32) {
-        self.pending.fetch_or(bit(signal), Ordering::AcqRel);
+    pub fn set(&self, signal: u32) {
+        self.pending.set(signal);
     }
 
     /// Has the thread look at its signals, whether it runs or waits.
@@ -168,19 +250,19 @@ impl Ears {
     /// Signals that are to be taken now.
     #[inline]
     pub fn ready(&self) -> u64 {
-        let pending = self.pending.load(Ordering::Acquire) | self.common.pending();
+        let pending = self.pending.bits() | self.common.pending();
         pending & self.open.load(Ordering::Relaxed)
     }
 
     /// Signals that have come and wait, since they are put off.
     pub fn waiting(&self) -> u64 {
-        let pending = self.pending.load(Ordering::Acquire) | self.common.pending();
+        let pending = self.pending.bits() | self.common.pending();
         pending & self.mask()
     }
 
     /// Takes one of them, unless another thread is faster. SIGKILL and SIGSTOP stay.
     #[inline]
-    pub fn take(&self) -> Option<u32> {
+    pub fn take(&self) -> Option<Info> {
         loop {
             let ready = self.ready();
             if ready == 0 {
@@ -188,13 +270,16 @@ impl Ears {
             }
             for stays in [SIGKILL, SIGSTOP] {
                 if ready & bit(stays) != 0 {
-                    return Some(stays);
+                    return Some(Info {
+                        signal: stays,
+                        ..Info::default()
+                    });
                 }
             }
             let signal = ready.trailing_zeros() + 1;
             for place in [&self.pending, &self.common.pending] {
-                if place.fetch_and(!bit(signal), Ordering::AcqRel) & bit(signal) != 0 {
-                    return Some(signal);
+                if let Some(info) = place.take(signal) {
+                    return Some(info);
                 }
             }
         }
@@ -203,7 +288,7 @@ impl Ears {
     /// Whether this thread alone is to end.
     #[inline]
     pub fn ends_alone(&self) -> bool {
-        self.pending.load(Ordering::Acquire) & bit(SIGKILL) != 0
+        self.pending.bits() & bit(SIGKILL) != 0
     }
 
     /// Signals that wait.

@@ -1,5 +1,6 @@
 //! Real-time alarms of processes (`setitimer(2)`): one thread waits for the earliest.
 
+use crate::delivery::by_kernel;
 use crate::errno::{SIGALRM, SIGKILL};
 use crate::system::System;
 use alloc::collections::BTreeMap;
@@ -96,7 +97,7 @@ pub fn attend(system: &Arc<System>) -> RpcResult<()> {
         while let Some(due) = system.alarms.next() {
             for process in due.into_iter().filter_map(|id| system.process(id)) {
                 if process.signals.pending() & crate::signals::bit(SIGKILL) == 0 {
-                    process.signal(SIGALRM, None);
+                    process.signal(by_kernel(SIGALRM), None);
                 }
             }
         }

@@ -1,36 +1,77 @@
 //! How a thread takes its signals: handlers, and what is done without one.
 
-use crate::errno::{EINTR, Error, SIGKILL, SIGSTOP};
+use crate::errno::{Error, SIGKILL, SIGSEGV, SIGSTOP};
 use crate::handlers::Handler;
-use crate::memory;
 use crate::signals::{HARMLESS, STOPS, bit};
-use crate::task::{After, Task, begin_anew};
+use crate::task::{After, NO_STACK, Task};
+use domain_rt::user::{self, UserRegisters};
+use linux::frame::{self, General, Info, Interrupted};
 
 /// The handler is forgotten when it is entered; the signal does not wait while it runs; system
-/// calls that it has ended begin anew.
+/// calls that it has ended begin anew; it runs on a stack of its own.
 const SA_RESETHAND: u64 = 0x8000_0000;
 const SA_NODEFER: u64 = 0x4000_0000;
 const SA_RESTART: u64 = 0x1000_0000;
-/// The most handlers that interrupt each other.
-const MOST_SAVED: usize = 16;
-/// Calls that end at a handler whatever it says: `poll`, `pause`, `nanosleep`, `rt_sigsuspend`,
-/// `clock_nanosleep`.
-const NEVER_AGAIN: [u64; 5] = [7, 34, 35, 130, 230];
+const SA_ONSTACK: u64 = 0x0800_0000;
+/// Calls that end at a handler whatever it says: `poll`, `select`, `pause`, `nanosleep`,
+/// `rt_sigsuspend`, `clock_nanosleep`, `pselect6`, `ppoll`.
+const NEVER_AGAIN: [u64; 8] = [7, 23, 34, 35, 130, 230, 270, 271];
+/// Flags that a handler begins without: trap, direction, resume.
+const CLEARED: u64 = 1 << 8 | 1 << 10 | 1 << 16;
+/// A signal by the kernel.
+const SI_KERNEL: i32 = 0x80;
+
+/// A signal that nobody sends.
+pub fn by_kernel(signal: u32) -> Info {
+    Info {
+        signal,
+        code: SI_KERNEL,
+        ..Info::default()
+    }
+}
+
+fn general(of: &UserRegisters) -> General {
+    [
+        of.r8, of.r9, of.r10, of.r11, of.r12, of.r13, of.r14, of.r15, of.rdi, of.rsi, of.rbp,
+        of.rbx, of.rdx, of.rax, of.rcx, of.rsp, of.rip, of.rflags,
+    ]
+}
+
+/// Sets the registers that a context has; the bases of segments stay.
+fn set_general(of: &mut UserRegisters, from: &General) {
+    [
+        of.r8, of.r9, of.r10, of.r11, of.r12, of.r13, of.r14, of.r15, of.rdi, of.rsi, of.rbp,
+        of.rbx, of.rdx, of.rax, of.rcx, of.rsp, of.rip, of.rflags,
+    ] = *from;
+}
 
 impl Task {
-    /// A signal of its own doing: it cannot be put off.
-    pub fn hit(&mut self, signal: u32) -> After {
-        let handler = self.process.handlers.get(signal);
-        if handler.function > 1 && self.enter(signal, handler).is_ok() {
-            After::Run
-        } else {
-            After::End(signal as i32)
+    /// A signal that this process sends.
+    pub fn by_self(&self, signal: u32) -> Info {
+        Info {
+            signal,
+            pair: [self.process.id, 0],
+            ..Info::default()
         }
     }
 
-    /// Does what signals ask for that have come.
+    /// A signal of its own doing: it cannot be put off. If it is, or is ignored, it ends the
+    /// process.
+    pub fn hit(&mut self, info: Info, trap: [u64; 3]) -> After {
+        let signal = info.signal;
+        let handler = self.process.handlers.get(signal);
+        let is_put_off = self.ears.mask() & bit(signal) != 0;
+        if handler.function > 1 && !is_put_off && self.enter(&info, handler, trap).is_ok() {
+            return After::Run;
+        }
+        After::End(signal as i32)
+    }
+
+    /// Does what signals ask for that have come. A call that they have ended, and no handler was
+    /// entered for, begins anew.
     pub fn take_signals(&mut self) -> After {
-        while let Some(signal) = self.ears.take() {
+        while let Some(info) = self.ears.take() {
+            let signal = info.signal;
             if signal == SIGKILL {
                 return match self.ears.ends_alone() {
                     true => After::Leave(SIGKILL as i32),
@@ -42,8 +83,12 @@ impl Task {
                 continue;
             }
             let handler = self.process.handlers.get(signal);
-            if handler.function > 1 && self.enter(signal, handler).is_ok() {
-                continue;
+            if handler.function > 1 {
+                match self.enter(&info, handler, [0; 3]) {
+                    Ok(()) => continue,
+                    // What it needs cannot be written.
+                    Err(_) => return After::End(SIGSEGV as i32),
+                }
             }
             match handler.function {
                 0 if STOPS & bit(signal) != 0 => self.process.stop(signal),
@@ -52,48 +97,89 @@ impl Task {
                 _ => return After::End(signal as i32),
             }
         }
+        if let Some(asked) = self.broken.take() {
+            self.begun_anew.set(self.broken_off.take());
+            begin_anew(&mut self.program.registers, asked);
+        }
         After::Run
     }
 
     /// Has the program go on in a handler, and then, by `rt_sigreturn`, where it was.
-    fn enter(&mut self, signal: u32, handler: Handler) -> Result<(), Error> {
-        if self.saved.len() == MOST_SAVED {
-            return Err(EINTR);
-        }
-        let registers = &mut self.program.registers;
-        // Below the red zone, and as a call leaves the stack (System V ABI, 3.2.2).
-        let stack = (registers.rsp.wrapping_sub(128) & !15).wrapping_sub(8);
-        memory::write(&self.program.space, stack, &handler.restorer.to_le_bytes())?;
-        let mut before = *registers;
-        let asked = self.program.asked;
-        let begins_anew = handler.flags & SA_RESTART != 0 && !NEVER_AGAIN.contains(&asked);
-        if begins_anew {
-            begin_anew(&mut before, asked);
+    fn enter(&mut self, info: &Info, handler: Handler, trap: [u64; 3]) -> Result<(), Error> {
+        let mut before = self.program.registers;
+        // The first handler decides about the call; for those on top of it there is none.
+        if let Some(asked) = self.broken.take() {
+            self.broken_off.set(None);
+            if handler.flags & SA_RESTART != 0 && !NEVER_AGAIN.contains(&asked) {
+                begin_anew(&mut before, asked);
+            }
         }
         self.begun_anew.set(None);
-        (registers.rsp, registers.rip) = (stack, handler.function);
-        (registers.rdi, registers.rsi, registers.rdx) = (signal.into(), 0, 0);
+        let now = self.ears.mask();
+        let interrupted = Interrupted {
+            registers: general(&before),
+            mask: self.mask_after.unwrap_or(now),
+            stack: self.signal_stack,
+            trap,
+        };
+        let [start, flags, bytes] = self.signal_stack;
+        let is_wanted = handler.flags & SA_ONSTACK != 0 && flags == 0;
+        let top = is_wanted && !self.is_on_stack(before.rsp);
+        let top = top.then(|| start.saturating_add(bytes));
+        let mut vector = self.vector()?;
+        let space = &self.program.space;
+        let frame = frame::push(
+            space,
+            top,
+            handler.restorer,
+            &interrupted,
+            info,
+            &mut vector,
+        )?;
+        self.mask_after = None;
+        let registers = &mut self.program.registers;
+        *registers = before;
+        (registers.rsp, registers.rip) = (frame.at, handler.function);
+        registers.rdi = info.signal.into();
+        (registers.rsi, registers.rdx) = (frame.info, frame.context);
         registers.rax = 0;
+        registers.rflags &= !CLEARED;
         if handler.flags & SA_RESETHAND != 0 {
-            self.process.handle(signal, Handler::default());
+            self.process.handle(info.signal, Handler::default());
         }
         let itself = match handler.flags & SA_NODEFER {
-            0 => bit(signal),
+            0 => bit(info.signal),
             _ => 0,
         };
-        let mask = self.mask_after.take();
-        let now = self.ears.mask();
         self.set_mask(now | handler.mask | itself);
-        self.saved.push((before, mask.unwrap_or(now)));
         Ok(())
     }
 
-    /// A handler is done.
-    pub fn leave_handler(&mut self) {
-        if let Some((registers, mask)) = self.saved.pop() {
-            self.program.registers = registers;
-            self.set_mask(mask);
+    /// A handler is done: what its frame says goes on. `false`: it says what cannot be.
+    pub fn leave_handler(&mut self) -> bool {
+        let at = self.program.registers.rsp.wrapping_sub(8);
+        let Ok(mut vector) = self.vector() else {
+            return false;
+        };
+        let Ok((back, has_state)) = frame::pop(&self.program.space, at, &mut vector) else {
+            return false;
+        };
+        if !has_state {
+            vector = user::first_vector(vector);
         }
+        if !user::set_vector(&self.program.thread, &vector) {
+            return false;
+        }
+        set_general(&mut self.program.registers, &back.registers);
+        // RCX is where a call goes on, and R11 its flags, only where the program has left them so.
+        self.broken = None;
+        self.set_mask(back.mask);
+        let [start, flags, bytes] = back.stack;
+        self.signal_stack = match flags & 2 {
+            0 if bytes > 0 => [start, 0, bytes],
+            _ => NO_STACK,
+        };
+        true
     }
 
     /// Sets which signals wait; those that cannot be put off do not.
@@ -104,4 +190,10 @@ impl Task {
             self.process.ask_others(self.id);
         }
     }
+}
+
+/// Has a program make the call once more that a signal has broken off.
+fn begin_anew(registers: &mut UserRegisters, asked: u64) {
+    registers.rip -= 2;
+    registers.rax = asked;
 }

@@ -13,6 +13,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::Mutex;
+use linux::frame::Info;
 use linux::layout::Layout;
 
 /// The most descriptors of a process.
@@ -153,7 +154,7 @@ impl Process {
     pub fn end(&self, own: u32, status: i32) {
         let mut members = self.members.lock();
         members.end.get_or_insert(status);
-        self.signals.note(SIGKILL);
+        self.signals.set(SIGKILL);
         for (_, ears) in members.threads.iter().filter(|(id, _)| *id != own) {
             ears.call();
         }
@@ -168,7 +169,7 @@ impl Process {
         }
         members.is_replaced = true;
         for (_, ears) in members.threads.iter().filter(|(id, _)| *id != own) {
-            ears.note(SIGKILL);
+            ears.set(SIGKILL);
             ears.call();
         }
         true
@@ -184,13 +185,22 @@ impl Process {
     }
 
     /// Sends a signal, by a thread or by nobody. It is for any thread that does not put it off.
-    pub fn signal(&self, signal: u32, from: Option<&Task>) {
+    pub fn signal(&self, info: Info, from: Option<&Task>) {
+        let signal = info.signal;
         match signal {
             SIGSTOP => return self.stop(SIGSTOP),
             SIGCONT => self.go_on(),
             _ => {}
         }
-        if signal == 0 || !self.signals.note(signal) {
+        let is_told = match signal {
+            0 => false,
+            SIGKILL => {
+                self.signals.set(SIGKILL);
+                true
+            }
+            _ => self.signals.note(info),
+        };
+        if !is_told {
             return;
         }
         // The sender looks at its own signals after its call.
@@ -207,11 +217,12 @@ impl Process {
     }
 
     /// Sends a signal to a thread; whether there is one of this number.
-    pub fn signal_thread(&self, id: u32, signal: u32, from: Option<&Task>) -> bool {
+    pub fn signal_thread(&self, id: u32, info: Info, from: Option<&Task>) -> bool {
+        let signal = info.signal;
         if matches!(signal, SIGKILL | SIGSTOP | SIGCONT) {
             let is_here = self.members.lock().threads.iter().any(|it| it.0 == id);
             if is_here {
-                self.signal(signal, from);
+                self.signal(info, from);
             }
             return is_here;
         }
@@ -221,7 +232,7 @@ impl Process {
         };
         let ignored = signal != 0 && self.signals.ignored() & bit(signal) != 0;
         if signal != 0 && !ignored {
-            ears.note(signal);
+            ears.note(info);
             if from.is_none_or(|from| from.id != id) {
                 ears.call();
             }
@@ -232,7 +243,7 @@ impl Process {
     /// Has all threads rest, by a signal, until the process goes on.
     pub fn stop(&self, signal: u32) {
         self.signals.withdraw(bit(SIGCONT));
-        self.signals.note(SIGSTOP);
+        self.signals.set(SIGSTOP);
         let members = self.members.lock();
         members.threads.iter().for_each(|(_, ears)| ears.call());
         drop(members);
@@ -257,8 +268,8 @@ impl Process {
 
     /// A child has ended, or stopped: whoever waits is told, and the signal is sent if it is
     /// wanted.
-    pub fn child_changed(&self, signal: u32) {
-        self.signal(signal, None);
+    pub fn child_changed(&self, info: Info) {
+        self.signal(info, None);
         let members = self.members.lock();
         members.threads.iter().for_each(|(_, ears)| ears.ring());
     }

@@ -1,8 +1,9 @@
 //! All processes, and what they know of each other: parents, groups, how they ended.
 
 use crate::alarms::Alarms;
+use crate::delivery::by_kernel;
 use crate::disk::Disk;
-use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD};
+use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD, SIGCONT};
 use crate::process::Process;
 use crate::special;
 use crate::task::Task;
@@ -16,6 +17,7 @@ use domain_rt::{log, time};
 use guests::archive::Files;
 use guests::workers::Workers;
 use interfaces::{AddressSpaces, Handle, Monitor, RVec, Random, RpcResult};
+use linux::frame::Info;
 
 /// The most calls that are noted as missing.
 const MOST_MISSING: usize = 1024;
@@ -49,6 +51,26 @@ pub struct System {
 
 /// Programs, and the numbers of calls that they have made in vain.
 type Missing = BTreeSet<(Vec<u8>, u64)>;
+
+/// A signal that a thread has sent to a thread.
+const SI_TKILL: i32 = -6;
+
+/// The signal of a child that has ended, stopped or gone on, by what `wait4` says.
+fn of_child(id: u32, how: i32) -> Info {
+    let (code, status) = match (how, how & 0x7f) {
+        (0xffff, _) => (6, SIGCONT as i32),
+        (_, 0x7f) => (5, how >> 8),
+        (_, 0) => (1, how >> 8),
+        (_, signal) if how & 0x80 != 0 => (3, signal),
+        (_, signal) => (2, signal),
+    };
+    Info {
+        signal: SIGCHLD,
+        code,
+        pair: [id, 0],
+        rest: [status as u32 as u64, 0],
+    }
+}
 
 /// What others know of a process.
 struct Entry {
@@ -233,7 +255,7 @@ impl System {
         drop(table);
         self.alarms.set(id, None);
         match told {
-            Some(parent) => parent.child_changed(SIGCHLD),
+            Some(parent) => parent.child_changed(of_child(id, status)),
             None => self.ended.notify_all(),
         }
     }
@@ -251,7 +273,7 @@ impl System {
         let told = table.get(&parent).map(|entry| entry.process.clone());
         drop(table);
         if let Some(parent) = told {
-            parent.child_changed(SIGCHLD);
+            parent.child_changed(of_child(id, how));
         }
     }
 
@@ -266,7 +288,7 @@ impl System {
     /// Sends a signal to a group, by nobody.
     pub fn signal_group(&self, group: u32, signal: u32) {
         for process in self.meant(|_, entry| entry.group == group) {
-            process.signal(signal, None);
+            process.signal(by_kernel(signal), None);
         }
     }
 
@@ -287,7 +309,7 @@ impl Task {
             _ => entry.group == to.unsigned_abs(),
         });
         for process in &meant {
-            process.signal(signal, Some(self));
+            process.signal(self.by_self(signal), Some(self));
         }
         (!meant.is_empty()).then_some(()).ok_or(ESRCH)
     }
@@ -296,7 +318,13 @@ impl Task {
     pub fn kill_thread(&self, process: Option<u32>, to: u32, signal: u32) -> Result<(), Error> {
         let system = &self.process.system;
         let meant = system.meant(|id, _| process.is_none_or(|meant| meant == id));
-        let sends = |process: &Arc<Process>| process.signal_thread(to, signal, Some(self));
+        let sends = |process: &Arc<Process>| {
+            let info = Info {
+                code: SI_TKILL,
+                ..self.by_self(signal)
+            };
+            process.signal_thread(to, info, Some(self))
+        };
         meant.iter().any(sends).then_some(()).ok_or(ESRCH)
     }
 

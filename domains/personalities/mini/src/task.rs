@@ -1,5 +1,6 @@
 //! A thread of a process: it runs the program, answers it, and waits for it.
 
+use crate::delivery::by_kernel;
 use crate::errno::{EINTR, EIO, ENOMEM, Error, SIGBUS, SIGKILL, SIGSEGV};
 use crate::memory::Program;
 use crate::process::Process;
@@ -8,10 +9,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use domain_rt::sync::Wait;
-use domain_rt::user::{self, UserEvent, UserRegisters};
+use domain_rt::user::{self, UserEvent};
 use guests::workers::Work;
 use interfaces::RpcResult;
 use linux::faults::{Stuck, signal_of};
+use linux::frame::Info;
 use linux::memory::Memory;
 
 /// A thread, as this domain's own thread has it.
@@ -22,8 +24,8 @@ pub struct Task {
     pub ears: Arc<Ears>,
     /// For what is read and written.
     pub buffer: Vec<u8>,
-    /// What handlers have interrupted, with the mask of then.
-    pub saved: Vec<(UserRegisters, u64)>,
+    /// The call that a signal has broken off, until a handler or nobody decides what becomes of it.
+    pub broken: Option<u64>,
     /// The mask that comes back when a handler has been entered.
     pub mask_after: Option<u64>,
     /// The word that is cleared, and woken at, when the thread ends; 0: none.
@@ -40,6 +42,11 @@ pub struct Task {
     pub begun_anew: Cell<Option<u64>>,
 }
 
+/// Why an address was wrong, of `si_code`: nothing is there; not for this; behind the end of a
+/// file.
+const SEGV_MAPERR: i32 = 1;
+const SEGV_ACCERR: i32 = 2;
+const BUS_ADRERR: i32 = 2;
 /// `SS_DISABLE`.
 pub const NO_STACK: [u64; 3] = [0, 2, 0];
 
@@ -74,7 +81,7 @@ impl Task {
             program,
             ears: Arc::new(Ears::new(thread, &process.signals, mask)),
             buffer: Vec::new(),
-            saved: Vec::new(),
+            broken: None,
             mask_after: None,
             clear_at: 0,
             robust: 0,
@@ -121,7 +128,7 @@ impl Task {
                 After::Leave(status) => break (status, None),
                 After::End(status) => break (status, Some(status)),
             }
-            if self.ears.ready() == 0 {
+            if self.ears.ready() == 0 && self.broken.is_none() {
                 continue;
             }
             match self.take_signals() {
@@ -159,7 +166,10 @@ impl Task {
                 write,
                 execute,
             } => self.fault(address, write, execute),
-            UserEvent::Exception { vector, .. } => self.hit(signal_of(vector)),
+            UserEvent::Exception { vector, error_code } => {
+                let info = by_kernel(signal_of(vector));
+                self.hit(info, [error_code, vector.into(), 0])
+            }
             UserEvent::Refused => After::End(SIGKILL as i32),
             UserEvent::Syscall | UserEvent::Kicked | UserEvent::Interrupted => After::Run,
         }
@@ -167,13 +177,16 @@ impl Task {
 
     fn fault(&mut self, address: u64, write: bool, execute: bool) -> After {
         let space = &self.program.space;
+        // Bits of the error code: writing, by a program, executing.
+        let error = 4 | u64::from(write) << 1 | u64::from(execute) << 4;
+        let trap = [error, 14, address];
         if execute && !self.stuck.tries_again(space, address) {
-            return self.hit(SIGSEGV);
+            return self.hit(Info::fault(SIGSEGV, SEGV_ACCERR, address), trap);
         }
         match space.touch(address, write) {
             Ok(()) => After::Run,
-            Err(EIO) => self.hit(SIGBUS),
-            Err(_) => self.hit(SIGSEGV),
+            Err(EIO) => self.hit(Info::fault(SIGBUS, BUS_ADRERR, address), trap),
+            Err(_) => self.hit(Info::fault(SIGSEGV, SEGV_MAPERR, address), trap),
         }
     }
 
@@ -227,7 +240,7 @@ impl Task {
         result
     }
 
-    /// Rests as long as the process is stopped, and then begins anew what that has broken off.
+    /// Rests as long as the process is stopped.
     pub fn rest(&mut self) {
         loop {
             let seen = self.ears.changes();
@@ -239,9 +252,20 @@ impl Task {
                 break;
             }
         }
-        self.begun_anew.set(self.broken_off.take());
-        let asked = self.program.asked;
-        begin_anew(&mut self.program.registers, asked);
+    }
+
+    /// What its program has in vector registers, as the processor keeps it.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn vector(&self) -> Result<Vec<u8>, Error> {
+        let thread = &self.program.thread;
+        let length = user::vector(thread, &mut []);
+        let mut vector = Vec::new();
+        vector.try_reserve_exact(length).map_err(|_| ENOMEM)?;
+        vector.resize(length, 0);
+        user::vector(thread, &mut vector);
+        Ok(vector)
     }
 
     /// Ends all other threads of the process and waits until they have. Signals wait meanwhile.
@@ -271,14 +295,5 @@ impl Task {
 impl Work for Task {
     fn work(self) {
         self.live();
-    }
-}
-
-/// Has a program make the call once more that a signal has broken off. Only behind a call RCX is
-/// where the program goes on; what it computes may look like a result.
-pub fn begin_anew(registers: &mut UserRegisters, asked: u64) {
-    if registers.rax == EINTR.result() && registers.rcx == registers.rip {
-        registers.rip -= 2;
-        registers.rax = asked;
     }
 }

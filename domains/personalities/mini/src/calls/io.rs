@@ -117,7 +117,8 @@ impl Task {
             open.write(task, buffer)
         });
         if written == Err(EPIPE) {
-            self.process.signal_thread(self.id, SIGPIPE, Some(self));
+            self.process
+                .signal_thread(self.id, self.by_self(SIGPIPE), Some(self));
         }
         written.map(|count| count as u64)
     }

@@ -4,8 +4,9 @@ use super::Result;
 use crate::errno::{EAGAIN, EINVAL, ENOENT, ENOMEM, ENOSYS};
 use crate::memory::{self, Program};
 use crate::programs::{Source, Wanted};
-use crate::task::Task;
+use crate::task::{NO_STACK, Task};
 use alloc::sync::Arc;
+use domain_rt::user;
 use interfaces::SpaceError;
 use linux::files;
 
@@ -80,6 +81,8 @@ impl Task {
         if birth.asks(CLONE_SETTLS) {
             registers.fs_base = birth.segment;
         }
+        // The state of floating point and vectors goes on, too.
+        user::set_vector(&thread, &self.vector()?);
         Ok(Program {
             space,
             thread,
@@ -132,11 +135,9 @@ impl Task {
         drop(layout);
         let program = self.copy(self.program.space.forked(space)?, birth)?;
         let process = Arc::new(self.process.forked());
-        let mut new = Task::new(&process, process.id, program, self.ears.mask());
-        if let Ok(new) = &mut new {
-            new.saved.clone_from(&self.saved);
-        }
-        let new = new.map_err(|_| ENOMEM)?;
+        let new = Task::new(&process, process.id, program, self.ears.mask());
+        let mut new = new.map_err(|_| ENOMEM)?;
+        new.signal_stack = self.signal_stack;
         process.system.add(&process, Some(self.process.id));
         self.begin(new, birth)
             .inspect_err(|_| process.system.forget(process.id))
@@ -158,7 +159,7 @@ impl Task {
             self.be_alone()?;
         }
         self.process.forget_handlers();
-        self.saved.clear();
+        self.signal_stack = NO_STACK;
         for slot in &mut *self.process.files.lock() {
             slot.take_if(|(_, closes)| *closes);
         }

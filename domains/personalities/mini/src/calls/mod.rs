@@ -14,7 +14,7 @@ mod volumes;
 mod waits;
 
 use crate::disk::Disk;
-use crate::errno::{EAFNOSUPPORT, ENOSYS, Error};
+use crate::errno::{EAFNOSUPPORT, EINTR, ENOSYS, Error, SIGSEGV};
 use crate::memory;
 use crate::task::{After, Task};
 use changes::AT_REMOVEDIR;
@@ -50,7 +50,12 @@ impl Task {
         self.program.asked = r.rax;
         self.program.registers.rax = match self.answer(r.rax, a) {
             Ok(value) => value,
-            Err(Other::Error(error)) => error.result(),
+            Err(Other::Error(error)) => {
+                if error == EINTR {
+                    self.broken = Some(r.rax);
+                }
+                error.result()
+            }
             Err(Other::NoResult) => return After::Run,
             Err(Other::Leave(status)) => return After::Leave(status),
             Err(Other::End(status)) => return After::End(status),
@@ -78,10 +83,10 @@ impl Task {
             12 => self.set_heap(a[0]),
             13 => self.set_handler(a[0] as u32, a[1], a[2]),
             14 => self.change_mask(a[0], a[1], a[2]),
-            15 => {
-                self.leave_handler();
-                return Err(Other::NoResult);
-            }
+            15 => match self.leave_handler() {
+                true => return Err(Other::NoResult),
+                false => return Err(Other::End(SIGSEGV as i32)),
+            },
             16 => self.device(a[0], a[1], a[2]),
             17 => self.read_at(a[0], a[1], a[2], a[3]),
             18 => self.write_at(a[0], a[1], a[2], a[3]),
@@ -239,6 +244,8 @@ impl Task {
             318 => self.random_bytes(a[0], a[1]),
             332 => self.stat_more([a[0], a[1], a[2], a[3], a[4]]),
             435 => self.clone_by_list(a[0], a[1]),
+            // Threads are not told where they run; what asks for that goes on without.
+            334 => Err(ENOSYS),
             _ => self.absent(number),
         };
         result.map_err(Other::Error)
