@@ -6,6 +6,7 @@ use crate::errno::{
 };
 use crate::pipes::PipeEnd;
 use crate::signals::Ears;
+use crate::special::system::Switch;
 use crate::system::System;
 use crate::task::Task;
 use crate::terminal::Terminal;
@@ -29,6 +30,8 @@ pub enum Open {
     Full,
     /// `/dev/random`, `/dev/urandom`.
     Random,
+    /// What is told to do something.
+    Switch(Switch),
     /// What was told when it was opened.
     Text(Vec<u8>, AtomicU64),
     File(File, AtomicU64),
@@ -75,7 +78,7 @@ impl Open {
                 put(&bytes, to)
             }
             Open::Terminal(terminal) => terminal.read(task, to),
-            Open::Nothing => Ok(0),
+            Open::Nothing | Open::Switch(_) => Ok(0),
             Open::Zeros | Open::Full => {
                 to.fill(0);
                 Ok(to.len())
@@ -112,6 +115,10 @@ impl Open {
             Open::Terminal(terminal) => terminal.write(bytes),
             Open::Nothing | Open::Zeros | Open::Random => Ok(bytes.len()),
             Open::Full => Err(ENOSPC),
+            Open::Switch(switch) => {
+                switch.write(&task.process.system, bytes)?;
+                Ok(bytes.len())
+            }
             Open::File(..) | Open::Text(..) => Err(EBADF),
             Open::Disk(_) => Err(EINVAL),
             Open::Directory(_) => Err(EISDIR),
@@ -142,6 +149,7 @@ impl Open {
             Open::Directory(directory) => return [b"/", &directory.path[..]].concat(),
             Open::Pipe(_) => b"pipe:[1]",
             Open::File(..) | Open::Text(..) => b"/proc",
+            Open::Switch(_) => b"/sys",
         };
         name.to_vec()
     }
@@ -151,7 +159,9 @@ impl Open {
         let (position, size) = match self {
             Open::File(file, position) => (position, file.size),
             Open::Text(text, position) => (position, text.len() as u64),
-            Open::Nothing | Open::Zeros | Open::Full | Open::Random => return Ok(0),
+            Open::Nothing | Open::Zeros | Open::Full | Open::Random | Open::Switch(_) => {
+                return Ok(0);
+            }
             Open::Disk(file) => return file.seek(offset, from),
             Open::Directory(directory) => {
                 directory.begin_anew();
@@ -216,6 +226,7 @@ impl Open {
             Open::Full => return Ok(device(0x107)),
             Open::Random => return Ok(device(0x109)),
             Open::Text(..) => (0o100_444, 0),
+            Open::Switch(_) => (0o100_200, 0),
             Open::File(file, _) => (0o100_755, file.size),
             Open::Disk(open) => return open.file.attributes(),
             Open::Directory(Directory { path, listing, .. }) => match listing {

@@ -54,12 +54,13 @@ use files::Open;
 use guests::archive::Files;
 use guests::{handlers, signals};
 use interfaces::{
-    AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Monitor, Personality,
-    RVec, Random, Respawn, RpcError, RpcResult,
+    AddressSpaces, Archive, Console, DomainControl, Errno, ExitStatus, FsError, Handle, Monitor,
+    Personality, Power, RVec, Random, Respawn, RpcError, RpcResult,
 };
 use linux::errno;
 use process::Process;
 use programs::{Begun, Source, Wanted};
+use special::system::Authority;
 use system::System;
 use task::Task;
 use terminal::Terminal;
@@ -68,6 +69,7 @@ use terminal::Terminal;
 ///
 /// # Errors
 /// There is no ring 3, or no memory.
+#[allow(clippy::too_many_arguments, reason = "the entry's declaration")]
 pub fn start(
     spaces: Option<Handle<dyn AddressSpaces>>,
     archive: Handle<dyn Archive>,
@@ -76,6 +78,8 @@ pub fn start(
     console: Handle<dyn Console>,
     errors: Option<Handle<dyn Console>>,
     monitor: Option<Handle<dyn Monitor>>,
+    control: Option<Handle<dyn DomainControl>>,
+    power: Option<Handle<dyn Power>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn Personality>> {
     heap::reserve(heap::SERVICE)?;
@@ -102,10 +106,15 @@ pub fn start(
     let is_root = has(b"root");
     let name: &[u8] = if is_root { b"" } else { b"disk" };
     let disk = disk.map(|disk| Arc::new(Disk::new(name, disk)));
+    let authority = Authority {
+        monitor,
+        control,
+        power,
+    };
     let system = Arc::new(System::new(
         spaces,
         (files, disk),
-        (random, monitor),
+        (random, authority),
         terminal,
         has(b"missing"),
     )?);

@@ -6,10 +6,12 @@
 //! | [`device`] | `/dev` |
 //! | [`machine`] | what `/proc` tells of the machine |
 //! | [`own`] | what `/proc/PID` tells of a process |
+//! | [`system`] | the system itself, in `/sys/kernel/trefoil` |
 
 mod device;
 mod machine;
 mod own;
+pub mod system;
 
 use crate::errno::{ELOOP, ENOENT, ENOTDIR, Error};
 use crate::files::Open;
@@ -62,7 +64,7 @@ impl Task {
         let rest: Vec<&[u8]> = parts.collect();
         match (first, &rest[..]) {
             (Some(b"dev"), rest) => self.device_at(rest),
-            (Some(b"sys"), []) => Ok(Special::Directory(Vec::new())),
+            (Some(b"sys"), rest) => system::find(&self.process.system, rest),
             (Some(b"proc"), []) => Ok(Special::Directory(self.of_proc())),
             (Some(b"proc"), [b"self"]) => Ok(self.own_number("")),
             (Some(b"proc"), [b"thread-self"]) => Ok(self.own_number("/task")),

@@ -6,6 +6,7 @@ use crate::disk::Disk;
 use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD, SIGCONT};
 use crate::process::Process;
 use crate::special;
+use crate::special::system::Authority;
 use crate::task::Task;
 use crate::terminal::Terminal;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
 use guests::archive::Files;
 use guests::workers::Workers;
-use interfaces::{AddressSpaces, Handle, Monitor, RVec, Random, RpcResult};
+use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult};
 use linux::frame::Info;
 
 /// The most calls that are noted as missing.
@@ -36,8 +37,8 @@ pub struct System {
     pub workers: Arc<Workers<Task>>,
     pub terminal: Option<Arc<Terminal>>,
     pub alarms: Alarms,
-    /// What is asked of the machine, if that is granted.
-    monitor: Option<Handle<dyn Monitor>>,
+    /// What of the machine itself is granted.
+    pub authority: Authority,
     /// Calls that were made and are not there, by program; `None`: nobody wants to know.
     missing: Option<Mutex<Missing>>,
     table: Mutex<BTreeMap<u32, Entry>>,
@@ -91,7 +92,7 @@ impl System {
     pub fn new(
         spaces: Handle<dyn AddressSpaces>,
         (files, disk): (Files, Option<Arc<Disk>>),
-        (random, monitor): (Handle<dyn Random>, Option<Handle<dyn Monitor>>),
+        (random, authority): (Handle<dyn Random>, Authority),
         terminal: Option<Arc<Terminal>>,
         tells_missing: bool,
     ) -> RpcResult<Self> {
@@ -103,7 +104,7 @@ impl System {
             workers: Arc::new(Workers::new()?),
             terminal,
             alarms: Alarms::default(),
-            monitor,
+            authority,
             missing: tells_missing.then(Mutex::default),
             table: Mutex::new(BTreeMap::new()),
             ended: Condvar::new(),
@@ -182,13 +183,21 @@ impl System {
 
     /// Bytes of memory in all, and of those that are free; a guess where that is not granted.
     pub fn memory(&self) -> (u64, u64) {
-        let told = self.monitor.as_ref().and_then(|it| it.memory().ok());
+        let told = self
+            .authority
+            .monitor
+            .as_ref()
+            .and_then(|it| it.memory().ok());
         told.map_or((1 << 30, 1 << 29), |told| (told.total, told.free))
     }
 
     /// How many processors there are.
     pub fn processors(&self) -> u32 {
-        let told = self.monitor.as_ref().and_then(|it| it.processors().ok());
+        let told = self
+            .authority
+            .monitor
+            .as_ref()
+            .and_then(|it| it.processors().ok());
         told.unwrap_or(1)
     }
 

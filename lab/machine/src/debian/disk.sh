@@ -155,6 +155,55 @@ which /usr/bin/which /usr/bin/which.debianutils
 nc /usr/bin/nc /usr/bin/nc.openbsd /usr/bin/nc.traditional
 LIST
 
+# Commands for the system below.
+have_program() {
+    cat >"$root/$1"
+    chown 0:0 "$root/$1"
+    chmod 755 "$root/$1"
+}
+have_program usr/bin/trefoil <<'PROGRAM'
+#!/bin/sh
+# Looks at the parts of the system, and strikes them.
+system=/sys/kernel/trefoil
+usage() {
+    cat <<'TEXT'
+usage: trefoil domains              list the domains
+       trefoil crash NAME...        have domains crash, each in its next call
+       trefoil log                  show the kernel's log
+Drivers and file systems are restarted, and programs go on. Try:
+       md5sum /usr/bin/* | tail -1 & trefoil crash virtio-blk ext2 vfs; wait; trefoil log | tail
+TEXT
+}
+case "${1-}" in
+domains) exec cat $system/domains ;;
+log) exec cat $system/log ;;
+crash)
+    shift
+    if [ $# = 0 ]; then
+        usage >&2
+        exit 2
+    fi
+    for name in "$@"; do
+        if ! echo "$name" 2>/dev/null >$system/strike; then
+            echo "trefoil: there is no domain $name; \`trefoil domains\` lists them" >&2
+            exit 1
+        fi
+        echo "$name will crash in its next call"
+    done
+    ;;
+'' | -h | --help | help) usage ;;
+*)
+    usage >&2
+    exit 2
+    ;;
+esac
+PROGRAM
+have_program usr/sbin/poweroff <<'PROGRAM'
+#!/bin/sh
+# Brings all to the disk and switches the machine off.
+echo off >/sys/kernel/trefoil/power
+PROGRAM
+
 # Without it the dynamic linker searches its default folders alone. With -r it needs no root.
 ldconfig -r "$root"
 

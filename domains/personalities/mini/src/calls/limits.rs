@@ -4,6 +4,7 @@ use super::Result;
 use crate::errno::{EFAULT, EINVAL, EPERM, ESRCH};
 use crate::memory;
 use crate::process::MOST_FILES;
+use crate::special::system::log;
 use crate::task::Task;
 use domain_rt::time;
 
@@ -92,6 +93,46 @@ impl Task {
         // The unit of memory: a byte.
         info[13] = 1;
         self.put(at, &info[..14])
+    }
+
+    /// `syslog`: the size of the kernel's log, or the end of it.
+    pub(super) fn kernel_log(&self, what: u64, at: u64, room: u64) -> Result<u64> {
+        let monitor = self
+            .process
+            .system
+            .authority
+            .monitor
+            .as_ref()
+            .ok_or(EPERM)?;
+        let text = log(monitor)?;
+        match what {
+            3 => {
+                let room = usize::try_from(room).unwrap_or(usize::MAX);
+                let end = &text[text.len().saturating_sub(room)..];
+                memory::write(&self.program.space, at, end)?;
+                Ok(end.len() as u64)
+            }
+            10 => Ok(text.len() as u64),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// `reboot`: switches the machine off, which is all that it can do.
+    pub(super) fn reboot(&self, first: u64, second: u64, what: u64) -> Result<u64> {
+        let is_meant = first as u32 == 0xfee1_dead
+            && matches!(
+                second as u32,
+                0x2812_1969 | 0x0512_1996 | 0x1604_1998 | 0x2011_2000
+            );
+        if !is_meant {
+            return Err(EINVAL);
+        }
+        match what as u32 {
+            0x4321_fedc | 0xcdef_0123 => self.process.system.switch_off().map(|()| 0),
+            // What keys do is not asked here.
+            0 | 0x89ab_cdef => Ok(0),
+            _ => Err(EINVAL),
+        }
     }
 
     /// `getpriority`: all are equal, which the call says as 20.

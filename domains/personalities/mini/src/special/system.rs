@@ -1,0 +1,154 @@
+//! `/sys/kernel/trefoil`: the system itself, for whom the manifest grants a view of it.
+//!
+//! | file | reading | writing |
+//! | --- | --- | --- |
+//! | `domains` | a line for each domain: number, name, state, memory | |
+//! | `log` | the kernel's log | |
+//! | `strike` | | a name: that domain crashes in its next call |
+//! | `power` | | `off`: all is brought to the disk, and the machine is switched off |
+
+use super::{Special, TEXT, names};
+use crate::disk::Disk;
+use crate::errno::{EINVAL, EIO, ENOENT, ENOMEM, Error};
+use crate::files::Open;
+use crate::system::System;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use interfaces::{DomainControl, DomainInfo, Handle, Monitor, Power, RVec};
+use linux::files::DIRECTORY;
+
+/// Bytes of the log that are asked for at once, and the most in all.
+const PIECE: usize = 16 << 10;
+const MOST_LOG: usize = 1 << 20;
+
+/// What a manifest may grant of the system.
+#[derive(Default)]
+pub struct Authority {
+    pub monitor: Option<Handle<dyn Monitor>>,
+    pub control: Option<Handle<dyn DomainControl>>,
+    pub power: Option<Handle<dyn Power>>,
+}
+
+/// What can be told to do something by writing to it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    Strike,
+    Power,
+}
+
+/// What stands at a path behind `/sys`.
+pub(super) fn find(system: &System, path: &[&[u8]]) -> Result<Special, Error> {
+    let authority = &system.authority;
+    let text = |text: Result<Vec<u8>, Error>| text.map(Special::Text);
+    let switch = |switch| Ok(Special::Open(Arc::new(Open::Switch(switch))));
+    let monitor = || authority.monitor.as_ref().ok_or(ENOENT);
+    match path {
+        [] => Ok(Special::Directory(names(&["kernel"], DIRECTORY).collect())),
+        [b"kernel"] => Ok(Special::Directory(names(&["trefoil"], DIRECTORY).collect())),
+        [b"kernel", b"trefoil"] => Ok(Special::Directory(all(authority))),
+        [b"kernel", b"trefoil", b"domains"] => text(domains(monitor()?)),
+        [b"kernel", b"trefoil", b"log"] => text(log(monitor()?)),
+        [b"kernel", b"trefoil", b"strike"] if authority.control.is_some() => switch(Switch::Strike),
+        [b"kernel", b"trefoil", b"power"] if authority.power.is_some() => switch(Switch::Power),
+        _ => Err(ENOENT),
+    }
+}
+
+fn all(authority: &Authority) -> Vec<(Vec<u8>, u32)> {
+    let mut all: Vec<_> = match authority.monitor {
+        Some(_) => names(&["domains", "log"], TEXT).collect(),
+        None => Vec::new(),
+    };
+    for (is_there, name) in [
+        (authority.control.is_some(), "strike"),
+        (authority.power.is_some(), "power"),
+    ] {
+        if is_there {
+            all.extend(names(&[name], TEXT));
+        }
+    }
+    all
+}
+
+/// All domains, in the order of their numbers.
+fn list(monitor: &Handle<dyn Monitor>) -> Result<Vec<DomainInfo>, Error> {
+    let (mut from, mut list) = (0, Vec::new());
+    while let Some(info) = monitor.next(from).map_err(|_| EIO)? {
+        from = info.id.saturating_add(1);
+        list.try_reserve(1).map_err(|_| ENOMEM)?;
+        list.push(info);
+    }
+    Ok(list)
+}
+
+fn domains(monitor: &Handle<dyn Monitor>) -> Result<Vec<u8>, Error> {
+    let mut text = String::from("    ID NAME                 STATE     KIB\n");
+    for info in list(monitor)? {
+        let state = format!("{:?}", info.state).to_lowercase();
+        let bytes = info.heap_bytes + info.image_bytes + info.stack_bytes + info.object_bytes;
+        let name = info.name.as_str();
+        text += &format!("{:>6} {name:<20} {state:<8} {:>5}\n", info.id, bytes >> 10);
+    }
+    Ok(text.into_bytes())
+}
+
+/// The kernel's log, of which the oldest part may be gone.
+pub fn log(monitor: &Handle<dyn Monitor>) -> Result<Vec<u8>, Error> {
+    let (mut text, mut from) = (Vec::new(), 0);
+    while text.len() < MOST_LOG {
+        let room = RVec::filled(0, PIECE).map_err(|_| ENOMEM)?;
+        let (piece, next) = monitor.log(from, room).map_err(|_| EIO)?;
+        if piece.is_empty() {
+            break;
+        }
+        text.try_reserve(piece.len()).map_err(|_| ENOMEM)?;
+        text.extend_from_slice(&piece);
+        from = next;
+    }
+    Ok(text)
+}
+
+impl Switch {
+    /// Does what is written to it.
+    ///
+    /// # Errors
+    /// `EINVAL`: it knows no such word. `ENOENT`: there is no such domain.
+    pub fn write(self, system: &System, text: &[u8]) -> Result<(), Error> {
+        let text = core::str::from_utf8(text).map_err(|_| EINVAL)?;
+        match (self, text.trim()) {
+            (_, "") => Err(EINVAL),
+            (Switch::Strike, name) => system.authority.strike(name),
+            (Switch::Power, "off") => system.switch_off(),
+            (Switch::Power, _) => Err(EINVAL),
+        }
+    }
+}
+
+impl Authority {
+    /// Has a domain crash in its next call.
+    fn strike(&self, name: &str) -> Result<(), Error> {
+        let monitor = self.monitor.as_ref().ok_or(ENOENT)?;
+        let control = self.control.as_ref().ok_or(ENOENT)?;
+        // Of several instances the last one serves.
+        let named = list(monitor)?.into_iter().rev();
+        let found = named.into_iter().find(|info| info.name.as_str() == name);
+        let id = found.ok_or(ENOENT)?.id;
+        let domain = control.domain(id).map_err(|_| EIO)?.ok_or(ENOENT)?;
+        domain.crash_next_call().map_err(|_| EIO)
+    }
+}
+
+impl System {
+    /// Brings all to the disk and switches the machine off.
+    ///
+    /// # Errors
+    /// `ENOENT`: that is not granted. `EIO`: not everything could be written, and the machine stays
+    /// on.
+    pub fn switch_off(&self) -> Result<(), Error> {
+        let power = self.authority.power.as_ref().ok_or(ENOENT)?;
+        self.disk.as_ref().map_or(Ok(()), |disk| Disk::sync(disk))?;
+        power.off(0).map_err(|_| EIO)
+    }
+}
