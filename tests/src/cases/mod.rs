@@ -25,6 +25,7 @@ mod hog;
 mod images;
 mod init;
 mod limits;
+mod linux;
 mod manifests;
 mod mapping;
 mod mini;
@@ -80,6 +81,7 @@ pub fn all() -> Vec<Case> {
         disks::CASES,
         hog::CASES,
         limits::CASES,
+        linux::CASES,
         changes::CASES,
         agreement::CASES,
         times::CASES,
