@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -9,16 +10,19 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::Test;
 use super::threads::{in_threads, token};
 use super::user::{CODE, STACK, STACK_TOP, run, space_with};
+use crate::arch::user::Registers as UserRegisters;
 use crate::check;
 use crate::smp;
 use crate::sync::Mutex;
-use crate::user::{UserContext, UserEvent, UserThread};
+use crate::user::{UserContext, UserEvent, UserThread, VmSpace};
 
 /// The tests of this file.
 pub(super) static TESTS: &[Test] = &[
     ("user-vectors-go-with-their-program", together),
     ("user-vectors-of-new-programs-are-as-after-a-reset", fresh),
     ("user-vectors-are-dropped-while-they-are-live", dropped),
+    ("user-vectors-can-be-read-and-set", read_and_set),
+    ("user-vectors-that-no-processor-loads-are-refused", refused),
 ];
 
 // Each step adds 1 to a vector register and says in RDI how much it has, and in RSI the word that
@@ -175,4 +179,84 @@ fn dropped() -> Result<(), String> {
     }
     check!(twice == UserEvent::Syscall, "run in itself: {twice:?}");
     Ok(())
+}
+
+/// Lets a program make a step; how often it says that it has counted.
+fn step(
+    thread: &UserThread,
+    space: &VmSpace,
+    registers: &mut UserRegisters,
+) -> Result<u64, String> {
+    loop {
+        match thread.run(space, registers, || true) {
+            UserEvent::Interrupted => {}
+            UserEvent::Syscall => return Ok(registers.rdi),
+            other => return Err(format!("{other:?}")),
+        }
+    }
+}
+
+/// A thread that has counted to three, with its registers and what it has in vector registers.
+fn counted(space: &VmSpace) -> Result<(UserThread, UserRegisters, Vec<u8>), String> {
+    let (thread, mut registers) = (UserThread::new(), counter(CODE, 0).context.registers());
+    for right in 1..=3 {
+        let counted = step(&thread, space, &mut registers)?;
+        check!(counted == right, "{counted} in place of {right}");
+    }
+    let length = thread.vector(&mut []);
+    check!(length >= 512, "a state of {length} bytes");
+    let mut state = vec![0; length];
+    let told = thread.vector(&mut state);
+    check!(told == length, "{told} bytes, {length} before");
+    Ok((thread, registers, state))
+}
+
+/// What a thread has counted, another one goes on from, also if it has run before.
+fn read_and_set() -> Result<(), String> {
+    let space = space_with(programs())?;
+    let (first, mut registers, state) = counted(&space)?;
+    let (other, mut own) = (UserThread::new(), registers);
+    step(&other, &space, &mut own)?;
+    let mut copy = registers;
+    check!(other.set_vector(&state), "the state is refused");
+    for (thread, registers) in [(&other, &mut copy), (&first, &mut registers)] {
+        let counted = step(thread, &space, registers)?;
+        check!(counted == 4, "{counted} in place of 4");
+    }
+    Ok(())
+}
+
+/// Each bit that would have the processor refuse to load the state, or that names a component which
+/// it lacks: the kernel meets no exception, and what is refused changes nothing.
+fn refused() -> Result<(), String> {
+    let space = space_with(programs())?;
+    let (thread, mut registers, state) = counted(&space)?;
+    let mut steps = 3;
+    let mut goes_on = |state: &[u8], is_taken: bool, what: &str| -> Result<(), String> {
+        let taken = thread.set_vector(state);
+        check!(taken == is_taken, "{what}: {taken}");
+        steps += 1;
+        let counted = step(&thread, &space, &mut registers)?;
+        check!(counted == steps, "{what}: {counted} in place of {steps}");
+        Ok(())
+    };
+    goes_on(&state[..state.len() - 1], false, "a short state")?;
+    for bit in 16..32 {
+        let mut state = state.clone();
+        state[24 + bit / 8] |= 1 << (bit % 8);
+        goes_on(&state, false, "a bit of MXCSR")?;
+    }
+    if state.len() < 576 {
+        return Ok(());
+    }
+    for bit in (520 * 8)..(576 * 8) {
+        let mut state = state.clone();
+        state[bit / 8] |= 1 << (bit % 8);
+        goes_on(&state, false, "a bit of the header")?;
+    }
+    let mut all = vec![0; state.len()];
+    thread.vector(&mut all);
+    all[512..520].fill(0xff);
+    // What XCR0 lacks is left out; the rest is zeros, or as it was.
+    goes_on(&all, true, "all components")
 }
