@@ -103,7 +103,11 @@ fn programs(bench: &Bench<'_>) -> Result<()> {
     let answer = bench.exec_on(machine(bench, &disk)?, "sh /lines.sh")?;
     let answer = answer.status(0)?;
     for (seen, right) in answer.stdout.lines().zip(right.lines()) {
-        ensure!(seen == right, "{seen:?} in place of {right:?}:\n{}", answer.stdout);
+        ensure!(
+            seen == right,
+            "{seen:?} in place of {right:?}:\n{}",
+            answer.stdout
+        );
     }
     answer.prints(&right)?;
     bench.expect_clean(&disk)
@@ -125,7 +129,9 @@ fn compiled(bench: &Bench<'_>, source: &str) -> Result<PathBuf> {
     let program = bench.folder.join("program");
     let mut compiler = Command::new("gcc");
     compiler.args(["-O1", "-pthread", "-o"]).arg(&program);
-    compiler.arg(bench.site.project.root.join("lab/peers").join(source)).arg("-lm");
+    compiler
+        .arg(bench.site.project.root.join("lab/peers").join(source))
+        .arg("-lm");
     tool::output(&mut compiler)?;
     Ok(program)
 }
@@ -134,11 +140,20 @@ fn handlers(bench: &Bench<'_>) -> Result<()> {
     let program = compiled(bench, "linux-signals/signals.c")?;
     let right = tool::output(&mut Command::new(&program))?;
     let disk = debian_disk(bench)?;
-    put(bench, &disk, "signals", &std::fs::read(&program)?, "0100755")?;
+    put(
+        bench,
+        &disk,
+        "signals",
+        &std::fs::read(&program)?,
+        "0100755",
+    )?;
     for processors in [1, 4] {
         let mut machine = machine(bench, &disk)?;
         machine.processors = processors;
-        bench.exec_on(machine, "/signals")?.status(0)?.prints(&right)?;
+        bench
+            .exec_on(machine, "/signals")?
+            .status(0)?
+            .prints(&right)?;
     }
     Ok(())
 }
@@ -192,10 +207,22 @@ fn terminal(bench: &Bench<'_>) -> Result<()> {
     session.guest.send(CTRL_Z)?;
     session.prompt(LIMIT)?;
     expect(&mut session, "jobs", "Stopped                 sleep 1000")?;
-    expect(&mut session, "bg; jobs", "Running                 sleep 1000 &")?;
+    expect(
+        &mut session,
+        "bg; jobs",
+        "Running                 sleep 1000 &",
+    )?;
     expect(&mut session, "kill %1; wait; jobs; echo done", "done\n")?;
-    expect(&mut session, "trefoil crash ext2; ls /etc/hostname", "/etc/hostname\n")?;
-    expect(&mut session, "exec 3>/tmp/x; echo text >&3; cat /tmp/x; tty", "text\n/dev/tty\n")?;
+    expect(
+        &mut session,
+        "trefoil crash ext2; ls /etc/hostname",
+        "/etc/hostname\n",
+    )?;
+    expect(
+        &mut session,
+        "exec 3>/tmp/x; echo text >&3; cat /tmp/x; tty",
+        "text\n/dev/tty\n",
+    )?;
     session.type_line(b"poweroff")?;
     session.end(LIMIT)?;
     bench.expect_clean(&disk)
@@ -209,7 +236,9 @@ fn told(bench: &Bench<'_>) -> Result<()> {
     let mut machine = machine(bench, &disk)?;
     machine.processors = 2;
     let answer = bench.exec_on(machine, line)?.status(0)?;
-    answer.prints("Linux x86_64\n2\ncat\n/usr/bin/readlink\nMemTotal:\nps\ndev\n1\ndomains\ncomm\n")?;
+    answer.prints(
+        "Linux x86_64\n2\ncat\n/usr/bin/readlink\nMemTotal:\nps\ndev\n1\ndomains\ncomm\n",
+    )?;
     Ok(())
 }
 

@@ -90,6 +90,23 @@ impl Live {
         }
     }
 
+    /// Makes a change on inodes where nobody can be told in which lives they are to be: it is
+    /// looked before, and where it fails.
+    fn change_known<T>(
+        &self,
+        on: [Option<Known>; 2],
+        operation: impl FnOnce(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        let known = || on.into_iter().flatten();
+        known().try_for_each(|known| known.expect(self))?;
+        let done = operation(&self.fs);
+        if done.as_ref().is_err_and(|error| !error.is_gone()) {
+            // Was it said of the name, or of a directory that is another by now?
+            known().try_for_each(|known| known.expect(self))?;
+        }
+        done
+    }
+
     /// What is known of an inode.
     ///
     /// # Errors
@@ -390,15 +407,16 @@ impl Mount {
     ) -> Result<T, FsError> {
         let lineage = || Ok::<_, FsError>(self.live()?.ok_or(FsError::Down)?.lineage);
         if lineage()?.is_none() {
-            return self.call(|live| {
-                let known = || on.into_iter().flatten();
-                known().try_for_each(|known| known.expect(live))?;
-                let done = operation(&live.fs);
-                if done.as_ref().is_err_and(|error| !error.is_gone()) {
-                    // Was it said of the name, or of a directory that is another by now?
-                    known().try_for_each(|known| known.expect(live))?;
-                }
-                done
+            return self.call(|live| match on.map(|known| known.and_then(|it| it.life)) {
+                [None, None] => operation(&live.fs),
+                [first, second] => match live.fs.lane(0) {
+                    Err(FsError::Unsupported) => live.change_known(on, &mut operation),
+                    way => {
+                        let way = way?;
+                        way.begin(0, first, second)?;
+                        operation(&way)
+                    }
+                },
             });
         }
         let mut lane = self.lanes.take()?;

@@ -101,12 +101,15 @@ impl FileSystem for Service {
     }
 
     fn lane(&self, number: u32) -> Result<Handle<dyn FileSystem>, FsError> {
-        let lane = self.shadow.lane(number)?;
+        let lane = match number {
+            0 => None,
+            number => Some(self.shadow.lane(number)?),
+        };
         Ok(Handle::<dyn FileSystem>::new(Service {
             shadow: self.shadow.clone(),
             passage: self.passage.clone(),
             pages: self.pages.clone(),
-            lane: Some(lane),
+            lane,
             lives: Default::default(),
         })?)
     }
@@ -116,7 +119,10 @@ impl FileSystem for Service {
             let life = life.map_or(ANY, |life| IS_ONE | u64::from(life));
             at.store(life, Ordering::Relaxed);
         }
-        self.shadow.begin(self.lane, ticket)
+        match self.lane {
+            Some(_) => self.shadow.begin(self.lane, ticket),
+            None => Ok(()),
+        }
     }
 
     fn outcome(&self, ticket: u64) -> Result<Option<LaneOutcome>, FsError> {

@@ -24,10 +24,7 @@ const LOOKS: u32 = 4;
 type Found = Option<Metadata>;
 
 /// Goes on as far as what is remembered leads; an error is the name at which that ends.
-fn go_by_memory<'p>(
-    front: &Front<Instance>,
-    way: &mut Way<'p>,
-) -> Result<Found, &'p [u8]> {
+fn go_by_memory<'p>(front: &Front<Instance>, way: &mut Way<'p>) -> Result<Found, &'p [u8]> {
     while let Some(name) = way.name() {
         if let Some(life) = way.life()
             && !front
