@@ -24,10 +24,14 @@ struct Campaign {
 
 /// All of them, in the order in which they run. What is accepted by a campaign has its line and its
 /// numbers here.
-const CAMPAIGNS: [Campaign; 4] = [
+const CAMPAIGNS: [Campaign; 5] = [
     Campaign {
         line: "faults --platform hosted --seed 424242 --runs 2000 --minutes 600",
         what: "faults in a driver, after which nothing may be missing",
+    },
+    Campaign {
+        line: "fuzz idl --seconds 600",
+        what: "interface files that are damaged, or made up",
     },
     Campaign {
         line: "fuzz interfaces --platform bare --smp 4 --seconds 300",
