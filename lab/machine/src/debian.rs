@@ -56,6 +56,8 @@ pub fn default(project: &Project) -> Result<PathBuf> {
     let disk = project.out.join("debian.img");
     let mark = project.out.join("debian.stamp");
     let own = format!("{}\n{SCRIPT}", DEFAULT_PACKAGES.join(" "));
+    // Of several that want it at once, the first one makes it.
+    let _place = claim(project, "default.lock")?;
     if !disk.exists() || fs::read_to_string(&mark).unwrap_or_default() != own {
         make(project, &disk, &owned(&DEFAULT_PACKAGES), DEFAULT_SIZE)?;
         fs::write(mark, own)?;
@@ -77,13 +79,9 @@ pub fn make(project: &Project, disk: &Path, packages: &[String], size: &str) -> 
         "{size:?} is no size: write 800M or 2G, for example"
     );
     let host = Host::look()?;
-    let folder = project.out.join("debian");
-    fs::create_dir_all(&folder)?;
-    let place = File::create(folder.join("lock"))?;
     // Two that share lists and cache would meet in the middle.
-    place
-        .lock()
-        .context("cannot claim the folder of packages")?;
+    let _place = claim(project, "lock")?;
+    let folder = folder(project);
     let files = tool::timed("getting Debian's packages", || {
         Cache::new(&folder)?.get(packages)
     })?;
@@ -94,6 +92,20 @@ pub fn make(project: &Project, disk: &Path, packages: &[String], size: &str) -> 
     fs::write(folder.join("packages"), list.join("\n") + "\n")?;
     let text = format!("making {} of {} packages", disk.display(), files.len());
     tool::timed(&text, || host.make_disk(&folder, disk, size))
+}
+
+fn folder(project: &Project) -> PathBuf {
+    project.out.join("debian")
+}
+
+/// Waits until nobody else has the place of this name, and takes it for as long as the result
+/// lives.
+fn claim(project: &Project, name: &str) -> Result<File> {
+    fs::create_dir_all(folder(project))?;
+    let place = File::create(folder(project).join(name))?;
+    let claimed = place.lock();
+    claimed.context("cannot claim the folder of packages")?;
+    Ok(place)
 }
 
 /// `names` as the caller of [`make`] needs them.
