@@ -147,7 +147,7 @@ impl Open {
             Open::Random => b"/dev/urandom",
             Open::Disk(open) => return [b"/", &open.path[..]].concat(),
             Open::Directory(directory) => return [b"/", &directory.path[..]].concat(),
-            Open::Pipe(_) => b"pipe:[1]",
+            Open::Pipe(end) => return alloc::format!("pipe:[{}]", end.number()).into_bytes(),
             Open::File(..) | Open::Text(..) => b"/proc",
             Open::Switch(_) => b"/sys",
         };

@@ -12,7 +12,7 @@ use crate::task::Task;
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use domain_rt::sync::Mutex;
 use linux::files::Attributes;
 use mounts::Seat;
@@ -25,6 +25,9 @@ const WRITES: u64 = 4;
 const BROKEN: u64 = 8;
 const ENDED: u64 = 16;
 
+/// Pipes without a name are on a device of their own, and have numbers there.
+const DEVICE: u64 = 0xc;
+static NEXT: AtomicU64 = AtomicU64::new(1);
 /// Mode of a pipe without a name.
 const MODE: u32 = 0o10_600;
 
@@ -54,6 +57,8 @@ pub struct PipeEnd {
 
 /// A pipe.
 struct Shared {
+    /// By which programs tell it from others; 0: by its name.
+    number: u64,
     state: Mutex<Watched>,
     name: Option<Name>,
 }
@@ -133,6 +138,7 @@ impl Drop for Name {
 /// The two ends of a new pipe.
 pub fn pipe(never_waits: bool) -> [PipeEnd; 2] {
     let pipe = Arc::new(Shared {
+        number: NEXT.fetch_add(1, Ordering::Relaxed),
         state: Mutex::new(Watched::new(Pipe::new())),
         name: None,
     });
@@ -153,6 +159,7 @@ fn named(disk: &Arc<Disk>, seat: Arc<Seat>) -> Arc<Shared> {
         return there;
     }
     let new = Arc::new(Shared {
+        number: 0,
         state: Mutex::new(Watched::new(Pipe::with_name())),
         name: Some(Name {
             disk: disk.clone(),
@@ -295,8 +302,17 @@ impl PipeEnd {
     pub fn attributes(&self) -> Result<Attributes, Error> {
         match &self.pipe.name {
             Some(name) => name.disk.attributes_of(&name.seat),
-            None => Ok(Attributes::new(MODE, 0)),
+            None => Ok(Attributes {
+                device: DEVICE,
+                inode: self.pipe.number,
+                ..Attributes::new(MODE, 0)
+            }),
         }
+    }
+
+    /// The number of one without a name, by which programs tell it from others.
+    pub fn number(&self) -> u64 {
+        self.pipe.number
     }
 }
 
