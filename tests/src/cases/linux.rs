@@ -191,6 +191,14 @@ fn expect(session: &mut Session, line: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Begins a program that runs until it gets a key, once it is there to get it; where the screen ends
+/// then.
+fn begin(session: &mut Session) -> Result<usize> {
+    let from = session.printed();
+    session.type_line(b"sh -c 'echo is''there; exec sleep 1000'")?;
+    session.wait_for(from, "isthere\r\n", LIMIT)
+}
+
 fn terminal(bench: &Bench<'_>) -> Result<()> {
     let disk = debian_disk(bench)?;
     let mut session = Session::start(&machine(bench, &disk)?, false)?;
@@ -199,19 +207,17 @@ fn terminal(bench: &Bench<'_>) -> Result<()> {
     session.type_line(b"PS1='$ '; bind 'set enable-bracketed-paste off'")?;
     session.prompt(LIMIT)?;
     expect(&mut session, "pwd; echo $0 $-", "/root\n-bash himBHs\n")?;
-    session.type_line(b"sleep 1000")?;
+    let from = begin(&mut session)?;
     session.guest.send(CTRL_C)?;
-    session.prompt(LIMIT)?;
+    let from = session.wait_for(from, "^C", LIMIT)?;
+    session.wait_for(from, "$ ", LIMIT)?;
     expect(&mut session, "echo $?", "130\n")?;
-    session.type_line(b"sleep 1000")?;
+    let from = begin(&mut session)?;
     session.guest.send(CTRL_Z)?;
-    session.prompt(LIMIT)?;
-    expect(&mut session, "jobs", "Stopped                 sleep 1000")?;
-    expect(
-        &mut session,
-        "bg; jobs",
-        "Running                 sleep 1000 &",
-    )?;
+    let from = session.wait_for(from, "Stopped", LIMIT)?;
+    session.wait_for(from, "$ ", LIMIT)?;
+    expect(&mut session, "jobs", "Stopped                 sh -c")?;
+    expect(&mut session, "bg; jobs", "Running                 sh -c")?;
     expect(&mut session, "kill %1; wait; jobs; echo done", "done\n")?;
     expect(
         &mut session,
