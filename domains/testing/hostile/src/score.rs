@@ -38,6 +38,11 @@ pub const EXCLUDED: &[(&str, &str, &str)] = &[
     ("Medium", "read", OF_CAMPAIGN),
     ("Medium", "write", OF_CAMPAIGN),
     ("Medium", "flush", OF_CAMPAIGN),
+    (
+        "FsVolume",
+        "begin",
+        "ends the service in front of the volume, by right",
+    ),
     ("Household", "fulfil", OF_INIT),
     ("Household", "present", OF_INIT),
     ("Steward", "serve", OF_INIT),
