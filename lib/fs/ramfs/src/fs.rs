@@ -206,7 +206,7 @@ impl<S: Store> RamFs<S> {
     /// Begins to count lives behind `last`: those of an instance that was before are told apart
     /// from those of this one if this is another number each time.
     pub fn count_lives_from(&mut self, last: u32) {
-        let inodes = self.inodes.iter_mut().flatten();
+        let inodes = self.inodes.iter_mut().filter_map(Option::as_mut);
         self.lives = inodes.fold(last, |last, inode| {
             inode.life = last.wrapping_add(1);
             inode.life

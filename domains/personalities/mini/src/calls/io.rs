@@ -248,7 +248,7 @@ impl Task {
         let end = files.len().min(last.saturating_add(1));
         let range = files.get_mut(first..end).unwrap_or_default();
         if flags & 4 != 0 {
-            let open = range.iter_mut().flatten();
+            let open = range.iter_mut().filter_map(Option::as_mut);
             open.for_each(|(_, closes)| *closes = true);
             return Ok(0);
         }
