@@ -191,8 +191,8 @@ fn expect(session: &mut Session, line: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Begins a program that runs until it gets a key, once it is there to get it; where the screen ends
-/// then.
+/// Begins a program that runs until it gets a key, once it is there to get it; where the screen
+/// ends then.
 fn begin(session: &mut Session) -> Result<usize> {
     let from = session.printed();
     session.type_line(b"sh -c 'echo is''there; exec sleep 1000'")?;
