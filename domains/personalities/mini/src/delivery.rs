@@ -98,6 +98,10 @@ impl Task {
             }
         }
         if let Some(asked) = self.broken.take() {
+            // `ppoll` and `pselect6` set a mask for the wait alone.
+            if let Some(mask) = self.mask_after.take() {
+                self.set_mask(mask);
+            }
             self.begun_anew.set(self.broken_off.take());
             begin_anew(&mut self.program.registers, asked);
         }
