@@ -248,7 +248,7 @@ fn told(bench: &Bench<'_>) -> Result<()> {
 }
 
 /// Files that look like programs and are none, interpreters that are not there, and scripts without
-/// end: an error for who asks, and nothing else.
+/// end: an error for the caller, and nothing else.
 fn refused(bench: &Bench<'_>) -> Result<()> {
     let disk = debian_disk(bench)?;
     let line = "cd /tmp; try() { chmod +x $1; ./$1 2>/dev/null; echo $?; }; \

@@ -111,7 +111,7 @@ impl Task {
     /// Has the program go on in a handler, and then, by `rt_sigreturn`, where it was.
     fn enter(&mut self, info: &Info, handler: Handler, trap: [u64; 3]) -> Result<(), Error> {
         let mut before = self.program.registers;
-        // The first handler decides about the call; for those on top of it there is none.
+        // The first handler decides whether the call is restarted; later ones interrupt no call.
         if let Some(asked) = self.broken.take() {
             self.broken_off.set(None);
             if handler.flags & SA_RESTART != 0 && !NEVER_AGAIN.contains(&asked) {

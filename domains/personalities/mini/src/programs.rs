@@ -249,7 +249,7 @@ fn map_segment(space: &Space, file: &Mapped, segment: &Segment) -> Result<(), Er
     if segment.end > zeros {
         space.map_zero(zeros, segment.end - zeros, segment.bits)?;
     }
-    // What the file has behind its part of the last page is none of this program's.
+    // The rest of the last page shows other parts of the file, which must read as zeros.
     let rest = (segment.content_end.next_multiple_of(PAGE) - segment.content_end) as usize;
     if segment.has_zeros && bytes > 0 && segment.bits & WRITE != 0 {
         write(space, segment.content_end, &[0; PAGE as usize][..rest])?;

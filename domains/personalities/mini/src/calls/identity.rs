@@ -1,5 +1,6 @@
-//! Users, groups and what they may. All programs run as user 0, with all rights, until rights are
-//! checked: who asks to be another is refused, since he would have more rights than he says.
+//! Users, groups and capabilities. All programs run as user 0 with all rights, since file
+//! permissions are not checked yet. A program that asks for another user is refused: it would keep
+//! all rights.
 
 use super::Result;
 use crate::errno::{EFAULT, EINVAL, EPERM};

@@ -93,7 +93,7 @@ impl Task {
         };
         let whole = files::resolve(&base, &path);
         match whole.len() < LONGEST {
-            // A link at the end is looked at by who wants what it leads to.
+            // A caller that wants what a link at the end leads to follows it itself.
             true => self.settled_by(whole, false),
             false => Err(ENAMETOOLONG),
         }
