@@ -116,7 +116,7 @@ pub fn setup() -> Result<()> {
     Ok(())
 }
 
-/// The static busybox that `--mini` runs, installed if need be.
+/// The static busybox that `--static` runs, installed if need be.
 ///
 /// # Errors
 /// If there is none and it cannot be installed; the message has the command to run.

@@ -5,7 +5,7 @@
 //! end. With `--exec LINE` the system runs one shell line, and we end with its status.
 
 mod dumps;
-mod mini;
+mod statics;
 mod typed;
 
 use std::fs::{self, File};
@@ -60,7 +60,7 @@ pub struct Options {
     #[arg(long)]
     pub no_disk: bool,
     /// Boot from this raw disk image, behind an NVMe controller in place of a virtio disk
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["disk", "disk2", "no_disk", "read_only", "manifest", "mini"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["disk", "disk2", "no_disk", "read_only", "manifest", "linux"])]
     pub nvme: Option<PathBuf>,
     /// Do not let the system write to the disk
     #[arg(long)]
@@ -86,15 +86,15 @@ pub struct Options {
     /// Run static Linux programs in ring 3: busybox's shell, on the files of the boot archive and,
     /// with --disk, those of a disk below /disk
     #[arg(long, conflicts_with_all = ["manifest", "disk2"])]
-    pub mini: bool,
+    pub statics: bool,
     /// Run Debian's programs: the root is a disk with its packages (`cargo xtask debian` makes such
     /// ones), the shell its bash
-    #[arg(long, conflicts_with_all = ["manifest", "disk2", "no_disk", "mini", "program"])]
+    #[arg(long, conflicts_with_all = ["manifest", "disk2", "no_disk", "linux", "program"])]
     pub linux: bool,
     /// With --linux: at the end, list which program asked for which system call that is not there
     #[arg(long, requires = "linux")]
     pub missing: bool,
-    /// With --mini: this static program in place of the host's busybox. With --manifest: put this
+    /// With --static: this static program in place of the host's busybox. With --manifest: put this
     /// static program into the archive, as `busybox`
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
@@ -128,18 +128,20 @@ pub(crate) fn run_with(
         preflight::expect_kvm()?;
     }
     let claimed = claim_disks(options)?;
-    let of_mini = mini::manifest(project, options.disk.is_some())?;
+    let of_statics = statics::manifest(project, options.disk.is_some())?;
     let of_nvme = nvme_manifest(project, options)?;
     let of_linux = project.root.join(LINUX_MANIFEST);
     let own = options.linux.then_some(&*of_linux);
-    let own = options.mini.then_some(&*of_mini).or(own);
+    let own = options.statics.then_some(&*of_statics).or(own);
     let manifest = of_nvme.as_deref().or(own);
     let built = build::build(project, manifest.or(options.manifest.as_deref()))?;
     let mut machine = Machine::new(&built.kernel, &project.out);
     machine.archive = Some(match (&options.program, &options.manifest) {
-        (program, _) if options.mini => mini::archive(project, &of_mini, program.as_deref())?,
-        (Some(program), Some(own)) => mini::archive(project, own, Some(program))?,
-        (Some(_), None) => bail!("--program goes with --mini or --manifest"),
+        (program, _) if options.statics => {
+            statics::archive(project, &of_statics, program.as_deref())?
+        }
+        (Some(program), Some(own)) => statics::archive(project, own, Some(program))?,
+        (Some(_), None) => bail!("--program goes with --static or --manifest"),
         (None, _) => built.archive,
     });
     let default;
@@ -315,7 +317,7 @@ fn chosen_disk(project: &Project, options: &Options) -> Result<(Option<PathBuf>,
     if let Some(file) = &options.disk {
         return Ok((Some(file.clone()), None));
     }
-    if options.no_disk || options.mini || options.nvme.is_some() {
+    if options.no_disk || options.statics || options.nvme.is_some() {
         return Ok((None, None));
     }
     if options.linux {

@@ -76,7 +76,7 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     }
     // Before tests that run side by side want it.
     if let Err(error) = setup::busybox() {
-        eprintln!("no static busybox, so the tests `mini-*` will fail: {error:#}");
+        eprintln!("no static busybox, so the tests `static-*` will fail: {error:#}");
     }
     let (mut count, mut notes) = (Count::default(), Notes::default());
     let (name, once) = (options.name.as_deref(), options.once);

@@ -44,13 +44,13 @@ pub fn with_limits(text: &str, domains: &[&str], limits: &str) -> Result<String>
 
 /// What [`with_guest`] adds.
 const GUEST: &str = r#"
-[domain.mini]
+[domain.linux]
 pass = ["exec"]
 limits = { threads = 300, reserve_pages = 1024 }
 grants = { spaces = "kernel.spaces", archive = "kernel.archive", disk = "vfs.respawn", random = "kernel.random", console = "console" }
 
 [program.guest]
-services = ["mini"]
+services = ["linux"]
 "#;
 
 /// The manifest `text` with a personality for Linux programs besides, which has the disk, and a
@@ -61,7 +61,7 @@ services = ["mini"]
 pub fn with_guest(text: &str) -> Result<String> {
     const SERVICES: &str = "[services]\n";
     ensure!(text.contains(SERVICES), "the manifest has no {SERVICES:?}");
-    let with = format!("{SERVICES}mini = \"mini\"\n");
+    let with = format!("{SERVICES}linux = \"linux\"\n");
     Ok(text.replacen(SERVICES, &with, 1) + GUEST)
 }
 

@@ -1,5 +1,5 @@
 // What a static program's small work on files of a disk takes: `sh -c FOLDER`, on the personality
-// `mini` and on Debian's kernel. All of it is cached but what is read from the disk, so a clock that
+// `linux` and on Debian's kernel. All of it is cached but what is read from the disk, so a clock that
 // counts the guest's instructions tells what the systems do. A line for each phase, as `filebench` has them: what it
 // is, how often, and how many nanoseconds.
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
  * Threads of a static glibc program: what it prints is the same on every system that runs it. The
- * tests `mini-threads-*` have it run on Trefoil and on the host. The argument says what is done:
+ * tests `static-threads-*` have it run on Trefoil and on the host. The argument says what is done:
  * `all` that ends by itself, or `wait`.
  */
 #define _GNU_SOURCE

@@ -209,7 +209,7 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
     let answer = bench.exec_on(machine, &line)?;
     expect(&answer, &right)?;
     expect_restarts(&answer.stdout, "ext2", 3)?;
-    for domain in ["vfs", "block", "mini"] {
+    for domain in ["vfs", "block", "linux"] {
         expect_no_restart(&answer.stdout, domain)?;
     }
     same(bench, &disk, &root, "made")?;

@@ -18,19 +18,19 @@ pub(super) const CASES: &[Case] = &[
 
 /// What the manifest has besides: two personalities, and a program that may use them.
 const TWO: &str = r#"
-[domain.mini]
+[domain.linux]
 pass = ["exec"]
 limits = { threads = 300, reserve_pages = 1024 }
 grants = { spaces = "kernel.spaces", archive = "kernel.archive", random = "kernel.random", console = "console" }
 
 [domain.other]
-image = "mini"
+image = "linux"
 pass = ["exec"]
 limits = { threads = 300, reserve_pages = 1024 }
 grants = { spaces = "kernel.spaces", archive = "kernel.archive", random = "kernel.random", console = "console" }
 
 [program.guest]
-services = ["mini", "other", "monitor", "auditor"]
+services = ["linux", "other", "monitor", "auditor"]
 "#;
 
 /// What both have in the place of busybox's shell: it waits with 20 threads, one of which computes,
@@ -45,7 +45,7 @@ fn machine(bench: &Bench<'_>, programs: &[(&str, &[u8])]) -> Result<Machine> {
     let usual = fs::read_to_string(project.root.join("images/default.toml"))?;
     let services = "[services]\n";
     let named =
-        format!("{services}mini = \"mini\"\nother = \"other\"\nauditor = \"kernel.auditor\"\n");
+        format!("{services}linux = \"linux\"\nother = \"other\"\nauditor = \"kernel.auditor\"\n");
     let manifest = usual.replace(services, &named) + TWO;
     let archive = bench.folder.join("archive.cpio");
     let packed = build::packed_with(project, manifest.as_bytes(), programs)?;
@@ -67,9 +67,9 @@ fn ends(bench: &Bench<'_>) -> Result<()> {
     let program = fs::read(program).context("the program is gone")?;
     let guest = "/boot/testing/guest";
     let line = format!(
-        "{guest} mini {WAIT} & {guest} other {WAIT} & sleep 3; \
-         kill-domain mini; sleep 0.3; {guest} mini {ALL}; \
-         {guest} mini {WAIT} & sleep 3; crash mini; {guest} mini {ALL}; sleep 0.3; \
+        "{guest} linux {WAIT} & {guest} other {WAIT} & sleep 3; \
+         kill-domain linux; sleep 0.3; {guest} linux {ALL}; \
+         {guest} linux {WAIT} & sleep 3; crash linux; {guest} linux {ALL}; sleep 0.3; \
          kill-domain other; sleep 0.3; echo end"
     );
     let mut machine = machine(bench, &[("busybox", &program)])?;
@@ -87,17 +87,17 @@ fn ends(bench: &Bench<'_>) -> Result<()> {
     ensure!(count(ended) == 1, "{ended}, {} times: {seen}", count(ended));
     let before_end = seen.find(ended).context("it has ended")?;
     ensure!(
-        count("mini: the personality ended") == 3 && count(&right) == 1,
+        count("linux: the personality ended") == 3 && count(&right) == 1,
         "{seen}\nwith {right}"
     );
-    let last_of_mini = seen
-        .rfind("mini: the personality ended")
+    let last_of_linux = seen
+        .rfind("linux: the personality ended")
         .context("it has ended")?;
     ensure!(
-        last_of_mini < before_end,
+        last_of_linux < before_end,
         "the other one ended early: {seen}"
     );
-    ensure!(seen.contains("mini: exited with 0"), "{seen}");
+    ensure!(seen.contains("linux: exited with 0"), "{seen}");
     Ok(())
 }
 
@@ -181,8 +181,8 @@ fn hostile(bench: &Bench<'_>) -> Result<()> {
     // The kernel's command line has an end.
     let line = format!(
         "w() {{ time {guest} other '{WORK}'; }}; w; for i in 1 2 3 4; do \
-         until {guest} mini true | grep -q exited; do sleep 0.2; done; {guest} mini '{bad}' & \
-         sleep 1; w; kill-domain mini; wait; until {guest} mini true | grep -q exited; do sleep 0.2; done; \
+         until {guest} linux true | grep -q exited; do sleep 0.2; done; {guest} linux '{bad}' & \
+         sleep 1; w; kill-domain linux; wait; until {guest} linux true | grep -q exited; do sleep 0.2; done; \
          {guest} memory; done; domains -q"
     );
     let mut machine = machine(bench, &programs)?;
@@ -192,7 +192,7 @@ fn hostile(bench: &Bench<'_>) -> Result<()> {
     let whole = format!("{right}other: exited with 0\n");
     let done = seen.matches(&whole).count();
     ensure!(done == 1 + ROUNDS, "done {done} times: {seen}");
-    let ended = seen.matches("mini: the personality ended").count();
+    let ended = seen.matches("linux: the personality ended").count();
     ensure!(
         ended == ROUNDS,
         "ended {ended} times: {seen} {}",
@@ -201,7 +201,7 @@ fn hostile(bench: &Bench<'_>) -> Result<()> {
     for name in ["other", "rv6", "console", "init"] {
         expect_no_restart(&seen, name)?;
     }
-    ensure!(cell(&seen, "mini", "RESTARTS").is_some(), "{seen}");
+    ensure!(cell(&seen, "linux", "RESTARTS").is_some(), "{seen}");
     judge_memory(&seen)
 }
 

@@ -26,7 +26,7 @@ pub(super) const CASES: &[Case] = &[
 /// A second personality like the one of Linux programs, on the same disk.
 const OTHER: &str = "
 [domain.other]
-image = \"mini\"
+image = \"linux\"
 grants = { spaces = \"kernel.spaces\", archive = \"kernel.archive\", disk = \"vfs.respawn\" }
 ";
 
@@ -53,7 +53,7 @@ fn mistakes(bench: &Bench<'_>) -> Result<Vec<(String, &'static str)>> {
         (replaced("[domain.ext2]", "[domain.ext2")?, "line"),
         (replaced("kernel.archive", "kernel.archives")?, "archives"),
         // What `vfs` notes for one it would take for the other's.
-        (with_guest(&good)? + OTHER, "`other` and `mini`"),
+        (with_guest(&good)? + OTHER, "`other` and `linux`"),
     ])
 }
 

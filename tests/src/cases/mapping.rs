@@ -90,7 +90,7 @@ pub(super) fn archive(
 }
 
 /// What has the program run.
-pub(super) const RUN: &str = "/boot/testing/guest mini";
+pub(super) const RUN: &str = "/boot/testing/guest linux";
 
 /// What the program has said, which is what it says on the host.
 fn expect(answer: &Answer, right: &str) -> Result<()> {
@@ -122,7 +122,7 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
     expect(&answer, &right)?;
     expect_restarts(&answer.stdout, "ext2", 2)?;
     expect_restarts(&answer.stdout, "virtio-blk", 2)?;
-    for domain in ["vfs", "block", "mini"] {
+    for domain in ["vfs", "block", "linux"] {
         expect_no_restart(&answer.stdout, domain)?;
     }
     bench.expect_clean(&disk)
@@ -254,7 +254,7 @@ fn churned(bench: &Bench<'_>) -> Result<()> {
     let answer = bench.exec_on(machine, &line)?;
     expect(&answer, &right)?;
     expect_restarts_from(&answer.stdout, "ext2", 2)?;
-    for domain in ["vfs", "block", "mini"] {
+    for domain in ["vfs", "block", "linux"] {
         expect_no_restart(&answer.stdout, domain)?;
     }
     same_file(bench, &disk, &root, "churned")
@@ -276,7 +276,7 @@ fn rested(bench: &Bench<'_>) -> Result<()> {
     let answer = bench.exec_on(machine, &line)?;
     expect(&answer, &right)?;
     expect_restarts(&answer.stdout, "vfs", 2)?;
-    expect_no_restart(&answer.stdout, "mini")?;
+    expect_no_restart(&answer.stdout, "linux")?;
     same_file(bench, &disk, &root, "rested")?;
     same_file(bench, &disk, &root, "unwritten")
 }
@@ -284,7 +284,7 @@ fn rested(bench: &Bench<'_>) -> Result<()> {
 /// A store moves the times of a file, also to a page that a write has made dirty just before.
 fn stamps(bench: &Bench<'_>) -> Result<()> {
     let said = stamped(bench, "")?;
-    for domain in ["vfs", "ext2", "mini"] {
+    for domain in ["vfs", "ext2", "linux"] {
         expect_no_restart(&said, domain)?;
     }
     Ok(())
@@ -296,7 +296,7 @@ fn stamps_over_shadows(bench: &Bench<'_>) -> Result<()> {
         "sleep 0.4; crash vfs; sleep 0.4; kill-domain vfs; sleep 0.4; kill-domain vfs ext2";
     let said = stamped(bench, &format!("{strike}; {strike};"))?;
     expect_restarts_from(&said, "vfs", 4)?;
-    expect_no_restart(&said, "mini")
+    expect_no_restart(&said, "linux")
 }
 
 /// What is printed while and after the program stores to files that it has written, and `strikes`
@@ -530,7 +530,7 @@ fn awaited(bench: &Bench<'_>) -> Result<()> {
         ensure!(said.contains(&right), "no {right:?} in {said}");
     }
     expect_restarts(&said, "vfs", 1)?;
-    expect_no_restart(&said, "mini")
+    expect_no_restart(&said, "linux")
 }
 
 /// A program meets faults on a slow disk, so that mostly a load is under way when the shadow, the
@@ -558,6 +558,6 @@ fn dying(bench: &Bench<'_>) -> Result<()> {
     expect_restarts_from(&answer.stdout, "vfs", 1)?;
     expect_restarts_from(&answer.stdout, "ext2", 2)?;
     expect_restarts_from(&answer.stdout, "virtio-blk", 1)?;
-    expect_no_restart(&answer.stdout, "mini")?;
+    expect_no_restart(&answer.stdout, "linux")?;
     bench.expect_clean(&disk)
 }

@@ -28,10 +28,6 @@ mod limits;
 mod linux;
 mod manifests;
 mod mapping;
-mod mini;
-mod mini_disk;
-mod mini_names;
-mod mini_terminal;
 mod mounts;
 mod nvme;
 mod order;
@@ -45,6 +41,10 @@ mod service;
 mod shadows;
 mod shell;
 mod sources;
+mod statics;
+mod statics_disk;
+mod statics_names;
+mod statics_terminal;
 mod steps;
 mod storing;
 mod threads;
@@ -102,11 +102,11 @@ pub fn all() -> Vec<Case> {
         shell::CASES,
         scripts::CASES,
         exec::CASES,
-        mini::CASES,
-        mini_disk::CASES,
-        mini_names::CASES,
+        statics::CASES,
+        statics_disk::CASES,
+        statics_names::CASES,
         replaced::CASES,
-        mini_terminal::CASES,
+        statics_terminal::CASES,
         threads::CASES,
         guests::CASES,
         mapping::CASES,

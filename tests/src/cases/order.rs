@@ -19,7 +19,7 @@ const FIRST: [&str; 22] = [
     "limits-hostile-many-files-in-tmp",
     "limits-hostile-environments",
     "agreement-with-the-host-ext3-4096",
-    "mini-changes-a-disk-as-on-linux",
+    "static-changes-a-disk-as-on-linux",
     "steps-kills-in-the-middle-of-calls-are-survived",
     "power-cuts-lose-nothing-acknowledged",
     "tmp-copies-under-crashes-on-4-processors",

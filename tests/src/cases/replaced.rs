@@ -4,8 +4,8 @@
 use anyhow::{Result, ensure};
 
 use super::mapping::RUN;
-use super::mini_names;
 use super::recovery::{MANY_RESTARTS, expect_no_restart, expect_restarts_from, with_limits};
+use super::statics_names;
 use super::{Case, case};
 use crate::bench::Bench;
 
@@ -15,10 +15,10 @@ pub(super) const CASES: &[Case] = &[
         rv6(bench, 4)
     }),
     case("replaced-names-are-found-by-rv6-under-crashes", crashes),
-    case("replaced-names-are-found-by-mini", |bench| mini(bench, 1)),
+    case("replaced-names-are-found-by-linux", |bench| linux(bench, 1)),
     case(
-        "replaced-names-are-found-by-mini-on-4-processors",
-        |bench| mini(bench, 4),
+        "replaced-names-are-found-by-linux-on-4-processors",
+        |bench| linux(bench, 4),
     ),
 ];
 
@@ -84,9 +84,9 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
 
 /// What Linux would say of it too, but where it says that a file or a directory is missing, that it
 /// has found, and that had its name until then.
-fn mini(bench: &Bench<'_>, processors: u32) -> Result<()> {
-    let disk = mini_names::small(bench)?;
-    let mut machine = mini_names::machine_of(bench, &disk)?;
+fn linux(bench: &Bench<'_>, processors: u32) -> Result<()> {
+    let disk = statics_names::small(bench)?;
+    let mut machine = statics_names::machine_of(bench, &disk)?;
     machine.processors = processors;
     let answer = bench.exec_on(machine, &format!("{RUN} '/disk replaced'; sync"))?;
     let seen = answer.stdout.replace('\r', "");

@@ -1,4 +1,4 @@
-//! Threads of static Linux programs on the personality `mini`, beside the same on the host.
+//! Threads of static Linux programs on the personality `linux`, beside the same on the host.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use super::{Case, case};
 use crate::bench::Bench;
 
 pub(super) const CASES: &[Case] = &[
-    case("mini-threads-as-on-linux", |bench| compare(bench, "1")),
-    case("mini-threads-as-on-linux-on-4-processors", |bench| {
+    case("static-threads-as-on-linux", |bench| compare(bench, "1")),
+    case("static-threads-as-on-linux-on-4-processors", |bench| {
         compare(bench, "4")
     }),
 ];
@@ -40,7 +40,7 @@ fn compare(bench: &Bench<'_>, processors: &str) -> Result<()> {
         "it fails on the host: {right}"
     );
     let mut command = bench.tool("run")?;
-    command.args(["--mini", "--exec", "all", "--smp", processors]);
+    command.args(["--static", "--exec", "all", "--smp", processors]);
     command.arg("--program").arg(&program);
     let here = command.output().context("the tool cannot be started")?;
     let seen = String::from_utf8_lossy(&here.stdout);

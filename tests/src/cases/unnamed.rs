@@ -19,13 +19,13 @@ pub(super) const CASES: &[Case] = &[
     case("unnamed-files-go-with-a-power-cut", |bench| {
         power_cut(bench, Whose::Shell)
     }),
-    case("unnamed-files-of-mini-go-with-a-power-cut", |bench| {
+    case("unnamed-files-of-linux-go-with-a-power-cut", |bench| {
         power_cut(bench, Whose::Program)
     }),
     case("unnamed-files-take-no-name-of-users", |bench| {
         names_of_users(bench, Whose::Shell)
     }),
-    case("unnamed-files-take-no-name-of-users-of-mini", |bench| {
+    case("unnamed-files-take-no-name-of-users-of-linux", |bench| {
         names_of_users(bench, Whose::Program)
     }),
 ];
@@ -40,7 +40,7 @@ const BLOCKS: usize = 3072;
 enum Whose {
     /// The shell, by `rv6`.
     Shell,
-    /// A program of Linux, by `mini`.
+    /// A program of Linux, by `linux`.
     Program,
 }
 
@@ -70,7 +70,7 @@ impl Whose {
 fn text_of(stdout: &str) -> String {
     let lines = stdout
         .lines()
-        .filter(|line| !line.starts_with("mini: exited"));
+        .filter(|line| !line.starts_with("linux: exited"));
     lines.map(|line| format!("{line}\n")).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Among `bench files`: 4 KiB of a file that is in memory, read and written, and small files made,
 //! read and removed, and others read from the disk, by a static program of Linux
-//! (`lab/peers/cached/work.c`), on the personality `mini` and on Debian's kernel; in guest
+//! (`lab/peers/cached/work.c`), on the personality `linux` and on Debian's kernel; in guest
 //! instructions.
 
 use std::fs;
@@ -47,7 +47,7 @@ pub fn cached(project: &Project) -> Result<Vec<Figure>> {
     let archive = folder.join("cached.cpio");
     fs::write(&archive, packed)?;
     let mut ours = counting(&built.kernel, &folder, archive);
-    let line = "/boot/testing/guest mini /disk";
+    let line = "/boot/testing/guest linux /disk";
     ours.words.push(exec_word(line));
 
     let debian = peer::debian(project)?;

@@ -1,4 +1,4 @@
-//! `bench ring3`: what a static program asks of its kernel, answered by the personality `mini` and
+//! `bench ring3`: what a static program asks of its kernel, answered by the personality `linux` and
 //! by Debian's kernel.
 //!
 //! The same program, `lab/peers/ring3/work.c`, runs in the same machine with one processor: once
@@ -8,7 +8,7 @@
 //! By that clock it counts where code lies. QEMU finds what it has translated in a table of 64
 //! places for a page, which pages share whose numbers are alike; two pieces that run in turns and
 //! have one place there cost some hundred ticks each time. Debian's kernel lies elsewhere at each
-//! boot, and so does `mini` in each round: there are some idle domains before it.
+//! boot, and so does `linux` in each round: there are some idle domains before it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ const DONE: &str = "ring3 done";
 /// What the peer prints at its end.
 const END: &str = "ring3-ended";
 const SCRIPT: &str = "$bb mkdir /proc && $bb mount -t proc proc /proc && /program";
-const MANIFEST: &str = "images/mini.toml";
+const MANIFEST: &str = "images/static.toml";
 /// What the mean of all ratios is held against.
 const MEAN: f64 = 0.7;
 /// By the clock, these rows are held against the peer's time, the others against a bit more.
@@ -55,7 +55,7 @@ pub fn ring3(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
     let theirs = theirs(project, &folder, &program)?;
     let mut bare = theirs.clone();
     bare.words.push("mitigations=off".into());
-    tool::step("counting what mini takes");
+    tool::step("counting what linux takes");
     let own = measure(&ours)?;
     tool::step("counting what Debian's kernel takes, with its mitigations and without");
     let [with, without] = [measure(&theirs)?, measure(&bare)?];
@@ -80,11 +80,11 @@ fn compiled(project: &Project, folder: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// `mini` with the program in the place of busybox, behind so many idle domains.
+/// `linux` with the program in the place of busybox, behind so many idle domains.
 fn ours(project: &Project, folder: &Path, program: &[u8], idle: usize) -> Result<Machine> {
     let manifest = project.root.join(MANIFEST);
     let built = build::build(project, Some(&manifest))?;
-    let archive = folder.join("mini.cpio");
+    let archive = folder.join("static.cpio");
     let text = behind(&fs::read_to_string(manifest)?, idle);
     let packed = build::packed_with(project, text.as_bytes(), &[("busybox", program)])?;
     fs::write(&archive, packed)?;

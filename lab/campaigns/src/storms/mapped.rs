@@ -40,7 +40,7 @@ pub fn archive(project: &Project, manifest: &str, program: &Path) -> Result<Vec<
 
 /// What the shell does.
 pub fn line() -> String {
-    "/boot/testing/guest mini '/disk/tree churn'".into()
+    "/boot/testing/guest linux '/disk/tree churn'".into()
 }
 
 /// Has the host do the same to the files in a folder.

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 /// Images that take the second number of a file service's clients: those whose code says
 /// `Mount::beside` (`domains/libs/mounts`).
-pub const BESIDE: [&str; 1] = ["mini"];
+pub const BESIDE: [&str; 1] = ["linux"];
 
 /// The image of a file service.
 const SERVICE: &str = "vfs-shadow";
@@ -98,7 +98,7 @@ grants = { fs = \"ext2.respawn\", keep = \"keep.b.respawn\" }
     fn two_that_would_be_taken_for_one_are_refused_by_name() {
         for clients in [
             [("rv6", "rv6"), ("other", "rv6")],
-            [("linux", "mini"), ("other", "mini")],
+            [("linux", "linux"), ("other", "linux")],
             [("rv6", "rv6"), ("other", "my-own")],
         ] {
             let error = Manifest::parse(&with(&clients)).expect_err("both may write");
@@ -108,7 +108,7 @@ grants = { fs = \"ext2.respawn\", keep = \"keep.b.respawn\" }
             assert!(error.message.starts_with(&both), "{error}");
             assert_eq!(error.line, 12);
         }
-        let three = [("rv6", "rv6"), ("linux", "mini"), ("late", "mini")];
+        let three = [("rv6", "rv6"), ("linux", "linux"), ("late", "linux")];
         let error = Manifest::parse(&with(&three)).expect_err("the last is one too many");
         assert!(error.message.starts_with("`late` and `linux`"), "{error}");
         let plain = with(&[("rv6", "rv6"), ("other", "rv6")]);
@@ -121,7 +121,7 @@ grants = { fs = \"ext2.respawn\", keep = \"keep.b.respawn\" }
 
     #[test]
     fn one_beside_another_is_allowed() {
-        let beside = with(&[("rv6", "rv6"), ("linux", "mini")]);
+        let beside = with(&[("rv6", "rv6"), ("linux", "linux")]);
         assert!(Manifest::parse(&beside).is_ok());
     }
 
@@ -147,6 +147,6 @@ grants = { fs = \"ext2.respawn\", keep = \"keep.b.respawn\" }
         let error = Manifest::parse(&two("rv6")).expect_err("both mount");
         let both = "`other` and `rv6` (line 2) are both granted `init.disks`";
         assert!(error.message.starts_with(both), "{error}");
-        assert!(Manifest::parse(&two("mini")).is_ok());
+        assert!(Manifest::parse(&two("linux")).is_ok());
     }
 }

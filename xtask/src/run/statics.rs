@@ -1,4 +1,4 @@
-//! `cargo xtask run --mini`: static Linux programs in ring 3.
+//! `cargo xtask run --static`: static Linux programs in ring 3.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use trefoil_gate::project::Project;
 use trefoil_gate::{setup, stamp};
 
 /// The manifest.
-const MANIFEST: &str = "images/mini.toml";
+const MANIFEST: &str = "images/static.toml";
 /// What the default manifest has that leads to files of a disk.
 const OF_DISK: [&str; 6] = ["pci", "virtio-blk", "block", "ext2", "vfs", "keep"];
 /// A line of the manifest, and what stands behind it where programs have a disk.
@@ -32,7 +32,7 @@ pub fn manifest(project: &Project, with_disk: bool) -> Result<PathBuf> {
         return Ok(own);
     }
     let usual = fs::read_to_string(project.root.join("images/default.toml"))?;
-    let file = project.out.join("mini-disk.toml");
+    let file = project.out.join("static-disk.toml");
     let text = disk_added(&fs::read_to_string(own)?, &usual)?;
     build::write_whole(&file, text.as_bytes())?;
     Ok(file)
@@ -65,7 +65,7 @@ pub fn archive(project: &Project, manifest: &Path, program: Option<&Path>) -> Re
     let inputs = stamp::of(&[&project.images(), manifest, &program]);
     let archive = project
         .out
-        .join(format!("manifests/mini-{inputs:016x}.cpio"));
+        .join(format!("manifests/static-{inputs:016x}.cpio"));
     if !archive.exists() {
         let manifest = fs::read(manifest)?;
         let packed = build::packed_with(project, &manifest, &[(NAME, &bytes)])?;
@@ -74,7 +74,7 @@ pub fn archive(project: &Project, manifest: &Path, program: Option<&Path>) -> Re
     Ok(archive)
 }
 
-/// Whether it is a program that `mini` can load.
+/// Whether it is a program that `linux` can load.
 fn check(bytes: &[u8]) -> Result<(), &'static str> {
     let Ok(file) = ElfFile64::<object::Endianness>::parse(bytes) else {
         return Err("is no program for 64-bit Linux");
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn runs_with_other_programs_or_manifests_have_archives_of_their_own() {
-        let root = std::env::temp_dir().join(format!("trefoil-mini-{}", std::process::id()));
+        let root = std::env::temp_dir().join(format!("trefoil-static-{}", std::process::id()));
         let (target, out) = (root.clone(), root.join("out"));
         let project = Project {
             root: root.clone(),

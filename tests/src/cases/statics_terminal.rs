@@ -1,4 +1,4 @@
-//! busybox's shell at a terminal of the personality `mini`: what somebody types.
+//! busybox's shell at a terminal of the personality `linux`: what somebody types.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,18 +12,18 @@ use super::{Case, case};
 use crate::bench::{Bench, LIMIT};
 
 pub(super) const CASES: &[Case] = &[
-    case("mini-terminal-keys", keys),
-    case("mini-terminal-jobs", jobs),
+    case("static-terminal-keys", keys),
+    case("static-terminal-jobs", jobs),
 ];
 
 const CTRL_C: &[u8] = &[3];
 const CTRL_D: &[u8] = &[4];
 const CTRL_Z: &[u8] = &[26];
 
-/// The image of `run --mini`.
+/// The image of `run --static`.
 fn machine(bench: &Bench<'_>) -> Result<Machine> {
     let project = &bench.site.project;
-    let manifest = fs::read(project.root.join("images/mini.toml"))?;
+    let manifest = fs::read(project.root.join("images/static.toml"))?;
     let busybox = fs::read(setup::busybox()?)?;
     let archive = bench.folder.join("archive.cpio");
     let packed = build::packed_with(project, &manifest, &[("busybox", &busybox)])?;

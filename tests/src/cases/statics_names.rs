@@ -12,25 +12,28 @@ use machine::qemu::Machine;
 use trefoil_gate::{setup, tool};
 
 use super::mapping::{RUN, archive, machine};
-use super::mini::run;
 use super::recovery::{MANY_RESTARTS, expect_no_restart, expect_restarts_from};
+use super::statics::run;
 use super::{Case, case};
 use crate::bench::Bench;
 
 pub(super) const CASES: &[Case] = &[
-    case("mini-sets-times-in-nanoseconds", times),
-    case("mini-gives-files-away-as-on-linux", owners),
-    case("mini-moves-names-by-flags-as-on-linux", moves),
-    case("mini-moves-no-names-at-once-without-a-journal", no_journal),
-    case("mini-makes-devices-as-on-linux", nodes),
-    case("mini-opens-pipes-with-names-as-on-linux", pipes),
-    case("mini-finds-and-makes-holes-as-on-linux", holes),
-    case("mini-exchanges-names-while-it-crashes", swap),
+    case("static-sets-times-in-nanoseconds", times),
+    case("static-gives-files-away-as-on-linux", owners),
+    case("static-moves-names-by-flags-as-on-linux", moves),
     case(
-        "mini-exchanges-names-while-the-shadow-dies",
+        "static-moves-no-names-at-once-without-a-journal",
+        no_journal,
+    ),
+    case("static-makes-devices-as-on-linux", nodes),
+    case("static-opens-pipes-with-names-as-on-linux", pipes),
+    case("static-finds-and-makes-holes-as-on-linux", holes),
+    case("static-exchanges-names-while-it-crashes", swap),
+    case(
+        "static-exchanges-names-while-the-shadow-dies",
         swap_over_shadows,
     ),
-    case("mini-shows-devices-and-owners-by-busybox", busybox),
+    case("static-shows-devices-and-owners-by-busybox", busybox),
 ];
 
 /// With a journal, and room in each inode.
@@ -176,7 +179,7 @@ fn swap(bench: &Bench<'_>) -> Result<()> {
     let strikes = format!("{strike}; {strike}; {strike}; crash ext2");
     let said = exchange(bench, &strikes)?;
     expect_restarts_from(&said, "ext2", 2)?;
-    for domain in ["vfs", "block", "mini"] {
+    for domain in ["vfs", "block", "linux"] {
         expect_no_restart(&said, domain)?;
     }
     Ok(())
@@ -189,7 +192,7 @@ fn swap_over_shadows(bench: &Bench<'_>) -> Result<()> {
     let strikes = format!("{strike}; {strike}");
     let said = exchange(bench, &strikes)?;
     expect_restarts_from(&said, "vfs", 2)?;
-    expect_no_restart(&said, "mini")
+    expect_no_restart(&said, "linux")
 }
 
 /// What is printed while and after the program exchanges two names, and `strikes` are made, if each

@@ -9,13 +9,13 @@ use super::{Case, case, first};
 use crate::bench::{Bench, host_sum};
 
 pub(super) const CASES: &[Case] = &[
-    case("mini-lines-as-on-linux", lines),
-    case("mini-lines-as-on-linux-on-4-processors", lines_on_four),
-    case("mini-files-of-the-archive", files),
-    case("mini-files-of-a-disk", disk),
-    case("mini-programs-that-are-ended", ended),
-    case("mini-program-that-executes-its-stack", executes_data),
-    case("mini-programs-that-are-none", refused),
+    case("static-lines-as-on-linux", lines),
+    case("static-lines-as-on-linux-on-4-processors", lines_on_four),
+    case("static-files-of-the-archive", files),
+    case("static-files-of-a-disk", disk),
+    case("static-programs-that-are-ended", ended),
+    case("static-program-that-executes-its-stack", executes_data),
+    case("static-programs-that-are-none", refused),
 ];
 
 /// What runs in a shell without any files.
@@ -36,7 +36,9 @@ const LINES: &[&str] = &[
 /// Runs a line by the tool.
 pub(super) fn run(bench: &Bench<'_>, line: &str, more: &[&str]) -> Result<Output> {
     let mut command = bench.tool("run")?;
-    command.args(["--mini", "--rw", "--exec", line]).args(more);
+    command
+        .args(["--static", "--rw", "--exec", line])
+        .args(more);
     command.output().context("the tool cannot be started")
 }
 
@@ -95,7 +97,7 @@ fn files(bench: &Bench<'_>) -> Result<()> {
     let line = "md5sum < /manifest.toml; cd /domains; ls -d ini?; ls / | grep -c manifest; \
                 echo no > /manifest.toml; echo $?; cat /domains; ls /nowhere; cat /bin/sh | wc -c";
     let output = run(bench, line, &[])?;
-    let manifest = bench.site.project.root.join("images/mini.toml");
+    let manifest = bench.site.project.root.join("images/static.toml");
     let mut sum = Command::new("busybox");
     sum.arg("md5sum").stdin(fs::File::open(manifest)?);
     let sum = text(&sum.output()?.stdout);

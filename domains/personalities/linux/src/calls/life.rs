@@ -206,7 +206,7 @@ impl Task {
             b"Linux",
             b"trefoil",
             b"6.1.0",
-            b"Trefoil mini",
+            b"Trefoil linux",
             b"x86_64",
             b"",
         ]);

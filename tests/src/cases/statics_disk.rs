@@ -11,33 +11,36 @@ use machine::disk;
 use trefoil_gate::setup;
 
 use super::mapping::{RUN, machine};
-use super::mini::run;
 use super::recovery::{expect_no_restart, expect_restarts, expect_restarts_from};
+use super::statics::run;
 use super::{Case, case};
 use crate::bench::Bench;
 
 pub(super) const CASES: &[Case] = &[
-    case("mini-changes-a-disk-as-on-linux", changes),
-    case("mini-is-refused-changes-as-on-linux", refused),
-    case("mini-changes-a-disk-while-it-crashes", crashes),
+    case("static-changes-a-disk-as-on-linux", changes),
+    case("static-is-refused-changes-as-on-linux", refused),
+    case("static-changes-a-disk-while-it-crashes", crashes),
     case(
-        "mini-changes-a-disk-while-its-shadow-crashes",
+        "static-changes-a-disk-while-its-shadow-crashes",
         shadow_crashes,
     ),
     case(
-        "mini-changes-a-disk-while-its-shadow-is-replaced",
+        "static-changes-a-disk-while-its-shadow-is-replaced",
         shadow_updates,
     ),
-    case("mini-goes-on-with-open-files-over-shadows", open_files),
+    case("static-goes-on-with-open-files-over-shadows", open_files),
     case(
-        "mini-and-the-shell-append-while-the-shadow-dies",
+        "static-and-the-shell-append-while-the-shadow-dies",
         two_clients,
     ),
-    case("mini-and-the-shell-hold-what-has-no-name", both_hold),
-    case("mini-removes-what-is-not-stored-while-all-crashes", parted),
-    case("mini-is-told-that-a-disk-is-full", full),
+    case("static-and-the-shell-hold-what-has-no-name", both_hold),
     case(
-        "mini-is-told-that-a-disk-is-full-of-small-files",
+        "static-removes-what-is-not-stored-while-all-crashes",
+        parted,
+    ),
+    case("static-is-told-that-a-disk-is-full", full),
+    case(
+        "static-is-told-that-a-disk-is-full-of-small-files",
         full_of_small,
     ),
 ];
@@ -202,7 +205,7 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
     let strikes = format!("{strike}; {strike}; {end}; {strike}; crash virtio-blk");
     let seen = struck(bench, MUCH, &strikes)?;
     expect_restarts_from(&seen, "ext2", 3)?;
-    for domain in ["vfs", "block", "mini"] {
+    for domain in ["vfs", "block", "linux"] {
         expect_no_restart(&seen, domain)?;
     }
     Ok(())
@@ -215,7 +218,7 @@ fn shadow_crashes(bench: &Bench<'_>) -> Result<()> {
     for line in [MUCH, NAMES] {
         let seen = struck(bench, line, &strikes)?;
         expect_restarts(&seen, "vfs", 4)?;
-        for domain in ["block", "mini"] {
+        for domain in ["block", "linux"] {
             expect_no_restart(&seen, domain)?;
         }
     }
@@ -230,13 +233,13 @@ fn parted(bench: &Bench<'_>) -> Result<()> {
     let seen = struck(bench, PARTED, &format!("{strike}; {strike}"))?;
     expect_restarts_from(&seen, "ext2", 3)?;
     expect_restarts_from(&seen, "vfs", 3)?;
-    for domain in ["block", "mini"] {
+    for domain in ["block", "linux"] {
         expect_no_restart(&seen, domain)?;
     }
     Ok(())
 }
 
-/// Over another image of the shadow, again and again. An update is refused until `mini` has found
+/// Over another image of the shadow, again and again. An update is refused until `linux` has found
 /// the instance before; where the work is over that is the affair of who looks at the disk.
 fn shadow_updates(bench: &Bench<'_>) -> Result<()> {
     let strikes = format!(
@@ -246,7 +249,7 @@ fn shadow_updates(bench: &Bench<'_>) -> Result<()> {
     for line in [MUCH, NAMES] {
         let seen = struck(bench, line, &strikes)?;
         ensure!(!seen.contains("REFUSED"), "{seen}");
-        expect_no_restart(&seen, "mini")?;
+        expect_no_restart(&seen, "linux")?;
     }
     Ok(())
 }
@@ -264,7 +267,7 @@ fn open_files(bench: &Bench<'_>) -> Result<()> {
         &format!("{strike}; {strike}; {strike}; {strike}"),
     )?;
     expect_restarts(&seen, "vfs", 4)?;
-    expect_no_restart(&seen, "mini")
+    expect_no_restart(&seen, "linux")
 }
 
 /// A program and the shell, by `rv6`, write at the ends of two files, each waiting for a slow disk
