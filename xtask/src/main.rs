@@ -151,3 +151,19 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
         Task::Demo => demo::demo(project),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    /// A builder with debug assertions refuses the whole command line where one option contradicts
+    /// itself.
+    #[test]
+    fn all_options_agree_and_static_programs_have_their_name() {
+        Arguments::command().debug_assert();
+        let words = ["xtask", "run", "--static", "--exec", "true"];
+        let parsed = Arguments::try_parse_from(words).map(|arguments| arguments.command);
+        assert!(matches!(parsed, Ok(Task::Run(options)) if options.statics));
+    }
+}

@@ -60,7 +60,7 @@ pub struct Options {
     #[arg(long)]
     pub no_disk: bool,
     /// Boot from this raw disk image, behind an NVMe controller in place of a virtio disk
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["disk", "disk2", "no_disk", "read_only", "manifest", "linux"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["disk", "disk2", "no_disk", "read_only", "manifest", "statics"])]
     pub nvme: Option<PathBuf>,
     /// Do not let the system write to the disk
     #[arg(long)]
@@ -85,11 +85,11 @@ pub struct Options {
     pub manifest: Option<PathBuf>,
     /// Run static Linux programs in ring 3: busybox's shell, on the files of the boot archive and,
     /// with --disk, those of a disk below /disk
-    #[arg(long, conflicts_with_all = ["manifest", "disk2"])]
+    #[arg(long = "static", conflicts_with_all = ["manifest", "disk2"])]
     pub statics: bool,
     /// Run Debian's programs: the root is a disk with its packages (`cargo xtask debian` makes such
     /// ones), the shell its bash
-    #[arg(long, conflicts_with_all = ["manifest", "disk2", "no_disk", "linux", "program"])]
+    #[arg(long, conflicts_with_all = ["manifest", "disk2", "no_disk", "statics", "program"])]
     pub linux: bool,
     /// With --linux: at the end, list which program asked for which system call that is not there
     #[arg(long, requires = "linux")]
