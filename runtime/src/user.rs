@@ -62,16 +62,15 @@ pub fn vector<I: ?Sized + Interface>(thread: &Handle<I>, bytes: &mut [u8]) -> us
     unsafe { (api().user_vector)(thread.as_raw().data, data, length) }
 }
 
-/// A vector state of the length of `vector`, as a new program finds it: all exceptions are masked
-/// (SDM volume 1, 8.1.5 and 10.2.3).
-pub fn first_vector(mut vector: alloc::vec::Vec<u8>) -> alloc::vec::Vec<u8> {
+/// Makes it a vector state as a new program finds it: all exceptions are masked (SDM volume 1,
+/// 8.1.5 and 10.2.3).
+pub fn first_vector(vector: &mut [u8]) {
     vector.fill(0);
     for (at, bytes) in [(0, 0x37f_u32), (24, 0x1f80)] {
         if let Some(place) = vector.get_mut(at..at + 4) {
             place.copy_from_slice(&bytes.to_le_bytes());
         }
     }
-    vector
 }
 
 /// Sets what the program finds in its vector registers, in the same form. Components that the

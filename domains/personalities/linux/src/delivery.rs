@@ -130,16 +130,11 @@ impl Task {
         let is_wanted = handler.flags & SA_ONSTACK != 0 && flags == 0;
         let top = is_wanted && !self.is_on_stack(before.rsp);
         let top = top.then(|| start.saturating_add(bytes));
-        let mut vector = self.vector()?;
-        let space = &self.program.space;
-        let frame = frame::push(
-            space,
-            top,
-            handler.restorer,
-            &interrupted,
-            info,
-            &mut vector,
-        )?;
+        self.room_of_vector()?;
+        let (_, own) = self.vector.split_at_mut(frame::FRONT);
+        user::vector(&self.program.thread, own);
+        let (space, whole) = (&self.program.space, &mut self.vector[..]);
+        let frame = frame::push(space, top, handler.restorer, &interrupted, info, whole)?;
         self.mask_after = None;
         let registers = &mut self.program.registers;
         *registers = before;
@@ -162,16 +157,17 @@ impl Task {
     /// A handler is done: what its frame says goes on. `false`: it says what cannot be.
     pub fn leave_handler(&mut self) -> bool {
         let at = self.program.registers.rsp.wrapping_sub(8);
-        let Ok(mut vector) = self.vector() else {
+        if self.room_of_vector().is_err() {
             return false;
-        };
-        let Ok((back, has_state)) = frame::pop(&self.program.space, at, &mut vector) else {
+        }
+        let (_, vector) = self.vector.split_at_mut(frame::FRONT);
+        let Ok((back, has_state)) = frame::pop(&self.program.space, at, vector) else {
             return false;
         };
         if !has_state {
-            vector = user::first_vector(vector);
+            user::first_vector(vector);
         }
-        if !user::set_vector(&self.program.thread, &vector) {
+        if !user::set_vector(&self.program.thread, vector) {
             return false;
         }
         set_general(&mut self.program.registers, &back.registers);

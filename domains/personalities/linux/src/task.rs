@@ -11,9 +11,9 @@ use core::cell::Cell;
 use domain_rt::sync::Wait;
 use domain_rt::user::{self, UserEvent};
 use guests::workers::Work;
-use interfaces::RpcResult;
+use interfaces::{Handle, RpcResult, UserThread};
 use linux::faults::{Stuck, signal_of};
-use linux::frame::Info;
+use linux::frame::{self, Info};
 use linux::memory::Memory;
 
 /// A thread, as this domain's own thread has it.
@@ -24,6 +24,8 @@ pub struct Task {
     pub ears: Arc<Ears>,
     /// For what is read and written.
     pub buffer: Vec<u8>,
+    /// For the frame of a signal: what its program has in vector registers, in the middle.
+    pub vector: Vec<u8>,
     /// The call that a signal has broken off, until a handler or nobody decides what becomes of it.
     pub broken: Option<u64>,
     /// The mask that comes back when a handler has been entered.
@@ -81,6 +83,7 @@ impl Task {
             program,
             ears: Arc::new(Ears::new(thread, &process.signals, mask)),
             buffer: Vec::new(),
+            vector: Vec::new(),
             broken: None,
             mask_after: None,
             clear_at: 0,
@@ -254,18 +257,30 @@ impl Task {
         }
     }
 
-    /// What its program has in vector registers, as the processor keeps it.
+    /// Has room for what its program has in vector registers, in the frame of a signal.
     ///
     /// # Errors
     /// `ENOMEM`.
-    pub fn vector(&self) -> Result<Vec<u8>, Error> {
-        let thread = &self.program.thread;
-        let length = user::vector(thread, &mut []);
-        let mut vector = Vec::new();
-        vector.try_reserve_exact(length).map_err(|_| ENOMEM)?;
-        vector.resize(length, 0);
-        user::vector(thread, &mut vector);
-        Ok(vector)
+    pub fn room_of_vector(&mut self) -> Result<(), Error> {
+        if !self.vector.is_empty() {
+            return Ok(());
+        }
+        let length = user::vector(&self.program.thread, &mut []) + frame::FRONT + frame::BEHIND;
+        self.vector.try_reserve_exact(length).map_err(|_| ENOMEM)?;
+        self.vector.resize(length, 0);
+        Ok(())
+    }
+
+    /// Gives another user thread what its program has in vector registers.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn copy_vector(&mut self, to: &Handle<dyn UserThread>) -> Result<(), Error> {
+        self.room_of_vector()?;
+        let (_, vector) = self.vector.split_at_mut(frame::FRONT);
+        user::vector(&self.program.thread, vector);
+        user::set_vector(to, vector);
+        Ok(())
     }
 
     /// Ends all other threads of the process and waits until they have. Signals wait meanwhile.

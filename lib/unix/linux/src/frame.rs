@@ -13,7 +13,7 @@
 //! the kernel checks the vector state before the processor sees it.
 
 use crate::errno::{EFAULT, Error};
-use crate::memory::{Memory, read, read_words, write, write_words};
+use crate::memory::{Memory, read, read_words, write};
 
 /// Bytes below the stack pointer that a program may use without saying so (System V ABI, 3.2.2).
 const RED_ZONE: u64 = 128;
@@ -104,8 +104,14 @@ pub struct Frame {
     pub context: u64,
 }
 
+/// Bytes in front of a vector state, and behind it, that a frame takes at most.
+pub const FRONT: usize = 8 * WORDS + 24;
+/// See [`FRONT`].
+pub const BEHIND: usize = 4;
+
 /// Puts a frame below `top` (the stack of handlers, from its end on), or else below the stack
-/// pointer of what is interrupted. `vector` is its state, as the processor keeps it.
+/// pointer of what is interrupted. `whole` has the vector state, as the processor keeps it, behind
+/// [`FRONT`] bytes and before [`BEHIND`]; the frame is made there and copied at once.
 ///
 /// # Errors
 /// `EFAULT`, `ENOMEM`: there is no room, or no memory.
@@ -115,28 +121,30 @@ pub fn push(
     restorer: u64,
     of: &Interrupted,
     info: &Info,
-    vector: &mut [u8],
+    whole: &mut [u8],
 ) -> Result<Frame, Error> {
     let below = top.unwrap_or(of.registers[15].wrapping_sub(RED_ZONE));
-    let with_header = vector.len() > LEGACY;
-    let behind = if with_header { 4 } else { 0 };
-    let state = below
-        .checked_sub((vector.len() + behind) as u64)
-        .ok_or(EFAULT)?
-        & !63;
+    let length = whole.len().checked_sub(FRONT + BEHIND).ok_or(EFAULT)?;
+    let with_header = length > LEGACY;
+    let end = if with_header { length + BEHIND } else { length };
+    let state = below.checked_sub(end as u64).ok_or(EFAULT)? & !63;
     let at = (state.checked_sub(8 * WORDS as u64).ok_or(EFAULT)? & !15).wrapping_sub(8);
+    let (front, vector) = whole.split_at_mut(FRONT);
     if with_header {
+        let (vector, behind) = vector.split_at_mut(length);
         say(vector);
+        behind.copy_from_slice(&MAGIC2.to_le_bytes());
     }
-    write(space, state, vector)?;
-    if with_header {
-        write(space, state + vector.len() as u64, &MAGIC2.to_le_bytes())?;
+    let begin = FRONT - state.wrapping_sub(at) as usize;
+    let (words, gap) = front[begin..].split_at_mut(8 * WORDS);
+    let all = [restorer].into_iter();
+    let all = all.chain(context(of, state, with_header));
+    let (places, _) = words.as_chunks_mut();
+    for (place, word) in places.iter_mut().zip(all.chain(info.words())) {
+        *place = word.to_le_bytes();
     }
-    let mut words = [0; WORDS];
-    words[0] = restorer;
-    words[1..=CONTEXT].copy_from_slice(&context(of, state, with_header));
-    words[1 + CONTEXT..].copy_from_slice(&info.words());
-    write_words(space, at, &words)?;
+    gap.fill(0);
+    write(space, at, &whole[begin..FRONT + end])?;
     Ok(Frame {
         at,
         context: at + 8,
@@ -170,8 +178,8 @@ fn say(vector: &mut [u8]) {
 }
 
 /// Takes a frame back that begins at `at`: what is to go on, and its vector state in `vector`,
-/// which has as many bytes as the processor's has. `false` with it: there is none, so the registers
-/// are to be as those of a new program.
+/// which has as many bytes as the processor's has and [`BEHIND`] more. `false` with it: there is
+/// none, so the registers are to be as those of a new program.
 ///
 /// # Errors
 /// `EFAULT`: it cannot be read.
@@ -198,33 +206,28 @@ pub fn pop(space: &impl Memory, at: u64, vector: &mut [u8]) -> Result<(Interrupt
 }
 
 /// Reads a vector state; of one that does not say that there is more, the part that every processor
-/// has.
+/// has. What says so may be at the very end of what can be read.
 fn take(space: &impl Memory, at: u64, vector: &mut [u8]) -> Result<(), Error> {
-    let (legacy, rest) = vector.split_at_mut(vector.len().min(LEGACY));
-    read(space, at, legacy)?;
-    if rest.len() < HEADER {
-        return Ok(());
+    let length = vector.len().checked_sub(BEHIND).ok_or(EFAULT)?;
+    if length < LEGACY + HEADER {
+        return read(space, at, &mut vector[..length.min(LEGACY)]);
+    }
+    if read(space, at, vector).is_err() {
+        read(space, at, &mut vector[..LEGACY])?;
+        vector[LEGACY..].fill(0);
     }
     let number = |at: usize| {
-        let bytes = legacy
+        let bytes = vector
             .get(at..at + 4)
             .and_then(|it| it.first_chunk().copied());
         bytes.map_or(0, u32::from_le_bytes)
     };
-    let length = LEGACY + rest.len();
     let says_so = number(SAID) == MAGIC1 && number(SAID + 16) as usize == length;
-    let mut end = [0; 4];
-    if says_so {
-        read(space, at.wrapping_add(length as u64), &mut end)?;
+    if !says_so || number(length) != MAGIC2 {
+        vector[LEGACY..].fill(0);
+        vector[LEGACY..LEGACY + 8].copy_from_slice(&BASIC.to_le_bytes());
     }
-    match says_so && u32::from_le_bytes(end) == MAGIC2 {
-        true => read(space, at.wrapping_add(LEGACY as u64), rest),
-        false => {
-            rest.fill(0);
-            rest[..8].copy_from_slice(&BASIC.to_le_bytes());
-            Ok(())
-        }
-    }
+    Ok(())
 }
 
 #[cfg(test)]

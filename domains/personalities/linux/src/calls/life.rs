@@ -6,7 +6,6 @@ use crate::memory::{self, Program};
 use crate::programs::{Source, Wanted};
 use crate::task::{NO_STACK, Task};
 use alloc::sync::Arc;
-use domain_rt::user;
 use interfaces::SpaceError;
 use linux::files;
 
@@ -71,7 +70,7 @@ impl Task {
     }
 
     /// What the new one runs, in this space or its copy.
-    fn copy(&self, space: memory::Space, birth: &Birth) -> Result<Program> {
+    fn copy(&mut self, space: memory::Space, birth: &Birth) -> Result<Program> {
         let thread = space.handle().thread().map_err(|_: SpaceError| EAGAIN)?;
         let mut registers = self.program.registers;
         registers.rax = 0;
@@ -82,7 +81,7 @@ impl Task {
             registers.fs_base = birth.segment;
         }
         // The state of floating point and vectors goes on, too.
-        user::set_vector(&thread, &self.vector()?);
+        self.copy_vector(&thread)?;
         Ok(Program {
             space,
             thread,

@@ -29,14 +29,15 @@ fn interrupted() -> Interrupted {
     }
 }
 
-/// A state of this length whose bytes all differ from zeros, but for the header's.
+/// A state of this length whose bytes all differ from zeros, but for the header's; with the room of
+/// a frame around it.
 fn state(length: usize) -> Vec<u8> {
     let mut state: Vec<u8> = (0..length).map(|at| at as u8 | 1).collect();
     if length > LEGACY {
         state[LEGACY..LEGACY + HEADER].fill(0);
         state[LEGACY] = 7;
     }
-    state
+    [&[0xee; FRONT], &*state, &[0xee; BEHIND]].concat()
 }
 
 fn info() -> Info {
@@ -77,9 +78,9 @@ fn what_was_interrupted_comes_back() {
     for length in [LEGACY, 832, 2696] {
         let space = space();
         let (of, mut vector) = (interrupted(), state(length));
-        let right = vector.clone();
+        let right = vector[FRONT..].to_vec();
         let frame = push(&space, Some(TOP), 0, &of, &info(), &mut vector).expect("there is room");
-        let mut found = alloc::vec![0; length];
+        let mut found = alloc::vec![0; length + BEHIND];
         let (back, has_state) = pop(&space, frame.at, &mut found).expect("it is there");
         let expected = Interrupted { trap: [0; 3], ..of };
         assert_eq!((back, has_state), (expected, true));
@@ -99,7 +100,7 @@ fn a_state_without_its_words_is_the_basic_one() {
     let frame = push(&space, Some(TOP), 0, &of, &info(), &mut vector).expect("there is room");
     let at = read_word(&space, frame.context + 224).expect("it is there");
     let popped = |space: &Fake| {
-        let mut found = alloc::vec![9; 832];
+        let mut found = alloc::vec![9; 832 + BEHIND];
         let (_, has_state) = pop(space, frame.at, &mut found).expect("it is there");
         (has_state, found)
     };
@@ -110,11 +111,30 @@ fn a_state_without_its_words_is_the_basic_one() {
         let (has_state, found) = popped(&space);
         assert!(has_state);
         assert_eq!(found[LEGACY..LEGACY + 8], BASIC.to_le_bytes());
-        assert!(found[LEGACY + 8..].iter().all(|byte| *byte == 0));
+        assert!(found[LEGACY + 8..832].iter().all(|byte| *byte == 0));
         write(&space, place, &before).expect("it is there");
     }
     write(&space, frame.context + 224, &[0; 8]).expect("it is there");
     assert!(!popped(&space).0);
+}
+
+/// A basic state at the end of what can be read is taken; a frame touches nothing that is not its.
+#[test]
+fn nothing_beside_a_frame_is_looked_at() {
+    let space = space();
+    let (of, mut vector) = (interrupted(), state(832));
+    write(&space, TOP - 0x100 - RED_ZONE, &[0xaa; 4]).expect("it is there");
+    let frame = push(&space, None, 0, &of, &info(), &mut vector).expect("there is room");
+    let mut beside = [0; 4];
+    read(&space, TOP - 0x100 - RED_ZONE, &mut beside).expect("it is there");
+    assert_eq!(beside, [0xaa; 4]);
+    let last = TOP - LEGACY as u64;
+    write(&space, last, &[5; LEGACY]).expect("it is there");
+    write(&space, frame.context + 224, &last.to_le_bytes()).expect("it is there");
+    let mut found = alloc::vec![9; 832 + BEHIND];
+    let (_, has_state) = pop(&space, frame.at, &mut found).expect("it is there");
+    assert!(has_state && found[..LEGACY] == [5; LEGACY]);
+    assert_eq!(found[LEGACY..LEGACY + 8], BASIC.to_le_bytes());
 }
 
 #[test]
