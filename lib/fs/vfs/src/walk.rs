@@ -59,6 +59,34 @@ pub trait Tree {
 
     /// Whether `node` is a directory.
     fn is_directory(&self, node: &Self::Node) -> bool;
+
+    /// Asked before anything is looked up in a directory one by one, `.` and `..` too.
+    ///
+    /// # Errors
+    /// The tree's own: nothing may be looked up there.
+    fn enter(&self, directory: &Self::Node) -> Result<(), Self::Error> {
+        let _ = directory;
+        Ok(())
+    }
+
+    /// Asked before a symbolic link in `directory` is followed that stands at the end of a path.
+    ///
+    /// # Errors
+    /// The tree's own: it may not be followed.
+    fn follow(&self, directory: &Self::Node, link: &Self::Node) -> Result<(), Self::Error> {
+        let _ = (directory, link);
+        Ok(())
+    }
+
+    /// Where a link leads that leads to something itself, whatever has a name; `None` if `node` is
+    /// something else.
+    ///
+    /// # Errors
+    /// The tree's own.
+    fn jump(&self, node: &Self::Node) -> Result<Option<Place<Self::Node>>, Self::Error> {
+        let _ = node;
+        Ok(None)
+    }
 }
 
 /// How far a [`Tree::leap`] went.
@@ -98,7 +126,8 @@ impl<E> From<E> for WalkError<E> {
 pub struct Place<N> {
     /// The directory.
     pub node: N,
-    /// Its path; `/` for the root, otherwise without a slash at the end.
+    /// Its path; `/` for the root, otherwise without a slash at the end. Empty: not known, and
+    /// neither is that of what is found from here on.
     pub path: Vec<u8>,
 }
 
@@ -120,7 +149,7 @@ impl<N> Found<N> {
     /// The absolute path without symbolic links.
     pub fn path(&self) -> Vec<u8> {
         let mut path = self.directory.path.clone();
-        if !self.name.is_empty() {
+        if !self.name.is_empty() && !path.is_empty() {
             push(&mut path, &self.name);
         }
         path
@@ -247,7 +276,8 @@ impl<'t, T: Tree> Walker<'t, T> {
         let length = way.iter().rev().position(|&byte| byte == b'/');
         let from = to - length.unwrap_or(way.len());
         let names = self.rest[self.done..from].split(|&byte| byte == b'/');
-        for name in names.filter(|name| !name.is_empty()) {
+        let is_known = !self.at.path.is_empty();
+        for name in names.filter(|name| is_known && !name.is_empty()) {
             push(&mut self.at.path, name);
         }
         self.at.node = leap.directory;
@@ -270,6 +300,7 @@ impl<'t, T: Tree> Walker<'t, T> {
         if !self.tree.is_directory(&self.at.node) {
             return Err(WalkError::NotDirectory);
         }
+        self.tree.enter(&self.at.node)?;
         match &self.rest[name.from..name.to] {
             b"." => self.done = name.to,
             b".." => {
@@ -291,12 +322,21 @@ impl<'t, T: Tree> Walker<'t, T> {
         node: Option<T::Node>,
         follow: bool,
     ) -> Result<Option<Found<T::Node>>, WalkError<T::Error>> {
-        let target = match &node {
-            Some(node) if !name.last || name.slash || follow => self.tree.target(node)?,
-            _ => None,
+        let link = node.as_ref();
+        let link = link.filter(|_| !name.last || name.slash || follow);
+        if let Some(place) = self.jump(link)? {
+            self.done = name.to;
+            return self.land(name, place);
+        }
+        let target = match link {
+            Some(link) => self.tree.target(link)?,
+            None => None,
         };
         self.done = name.to;
         if let Some(target) = target {
+            if let Some(link) = link.filter(|_| name.last) {
+                self.tree.follow(&self.at.node, link)?;
+            }
             self.follow_link(target, name.slash)?;
             return Ok(None);
         }
@@ -309,9 +349,49 @@ impl<'t, T: Tree> Walker<'t, T> {
             }));
         }
         self.at.node = node.ok_or(WalkError::NotFound)?;
-        push(&mut self.at.path, &self.rest[name.from..name.to]);
+        if !self.at.path.is_empty() {
+            push(&mut self.at.path, &self.rest[name.from..name.to]);
+        }
         self.check_length()?;
         Ok(None)
+    }
+
+    /// Where a link leads that leads to something itself.
+    fn jump(
+        &mut self,
+        link: Option<&T::Node>,
+    ) -> Result<Option<Place<T::Node>>, WalkError<T::Error>> {
+        let Some(link) = link else {
+            return Ok(None);
+        };
+        let place = self.tree.jump(link)?;
+        if place.is_some() {
+            self.count_link()?;
+        }
+        Ok(place)
+    }
+
+    /// Goes on where such a link has led; what was found if it was the last name.
+    fn land(
+        &mut self,
+        name: &Name,
+        place: Place<T::Node>,
+    ) -> Result<Option<Found<T::Node>>, WalkError<T::Error>> {
+        self.at = place;
+        Ok(name.last.then(|| Found {
+            node: Some(self.at.node.clone()),
+            directory: self.end(),
+            name: Vec::new(),
+            must_be_directory: name.slash,
+        }))
+    }
+
+    fn count_link(&mut self) -> Result<(), WalkError<T::Error>> {
+        self.links += 1;
+        match self.links > LINK_LIMIT {
+            true => Err(WalkError::Loop),
+            false => Ok(()),
+        }
     }
 
     /// Where the walk has ended.
@@ -323,10 +403,7 @@ impl<'t, T: Tree> Walker<'t, T> {
     }
 
     fn follow_link(&mut self, mut target: Vec<u8>, slash: bool) -> Result<(), WalkError<T::Error>> {
-        self.links += 1;
-        if self.links > LINK_LIMIT {
-            return Err(WalkError::Loop);
-        }
+        self.count_link()?;
         if target.is_empty() {
             return Err(WalkError::NotFound);
         }

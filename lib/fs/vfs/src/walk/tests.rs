@@ -230,3 +230,77 @@ fn file_names() {
     assert_eq!(file_name(b"ls//"), b"ls");
     assert_eq!(file_name(b"//"), b"");
 }
+
+/// The same tree with a link that leads to `/a/b` itself, a directory where nothing may be looked
+/// up, and links that nobody may follow at the end of a path.
+struct Guarded(Sample);
+
+impl Tree for Guarded {
+    type Node = String;
+    type Error = Broken;
+
+    fn root(&self) -> Result<String, Broken> {
+        self.0.root()
+    }
+
+    fn look_up(&self, directory: &String, name: &[u8]) -> Result<Option<String>, Broken> {
+        match name {
+            b"magic" => Ok(Some("magic".into())),
+            name => self.0.look_up(directory, name),
+        }
+    }
+
+    fn target(&self, node: &String) -> Result<Option<Vec<u8>>, Broken> {
+        self.0.target(node)
+    }
+
+    fn is_directory(&self, node: &String) -> bool {
+        self.0.is_directory(node)
+    }
+
+    fn enter(&self, directory: &String) -> Result<(), Broken> {
+        (directory != "/a").then_some(()).ok_or(Broken)
+    }
+
+    fn follow(&self, directory: &String, link: &String) -> Result<(), Broken> {
+        assert_eq!(directory, "/");
+        (link != "/rel").then_some(()).ok_or(Broken)
+    }
+
+    fn jump(&self, node: &String) -> Result<Option<Place<String>>, Broken> {
+        let place = Place {
+            node: "/a/b".into(),
+            path: Vec::new(),
+        };
+        Ok((node == "magic").then_some(place))
+    }
+}
+
+#[test]
+fn a_tree_may_refuse_and_lead_elsewhere() {
+    let tree = Guarded(sample());
+    let root = Place {
+        node: "/".into(),
+        path: b"/".to_vec(),
+    };
+    let go = |path: &str, follow| walk(&tree, &root, path.as_bytes(), follow);
+    let refused = Err(WalkError::Tree(Broken));
+    // Also to look up `.` and `..` may be refused.
+    for path in ["a/b", "a/.", "a/..", "a/nothing", "new"] {
+        assert_eq!(go(path, true), refused, "{path}");
+    }
+    assert!(go("a", true).is_ok() && go("rel", false).is_ok());
+    // In the middle of a path links are followed, wherever they are.
+    assert_eq!(go("rel", true), refused);
+    assert_eq!(go("abs/f", true), refused);
+    // A link to something itself: at the end, in the middle, and not followed.
+    let led = go("magic", true).expect("it leads somewhere");
+    assert_eq!((led.node, &led.name[..]), (Some("/a/b".into()), &b""[..]));
+    let led = go("magic/f", true).expect("it leads somewhere");
+    assert_eq!(led.node, Some("/a/b/f".into()));
+    // Its path is not known, and so that of what is below is not.
+    assert_eq!((led.path(), &led.name[..]), (Vec::new(), &b"f"[..]));
+    let led = go("magic", false).expect("the link itself");
+    assert_eq!(led.path(), b"/magic");
+    assert_eq!(led.node, Some("magic".into()));
+}
