@@ -11,6 +11,7 @@
 //! | [`frame`] | what stands on the stack while a handler runs |
 //! | [`layout`] | where heap and mappings are |
 //! | [`ranges`] | which files are mapped where |
+//! | [`cred`] | users, groups and what they may |
 //! | [`files`] | paths, and what is told of files |
 //! | [`termios`] | a terminal as programs set it |
 //!
@@ -23,6 +24,7 @@
 extern crate alloc;
 
 pub mod call;
+pub mod cred;
 pub mod errno;
 pub mod executable;
 #[cfg(test)]
