@@ -13,21 +13,24 @@ mod file;
 mod listing;
 
 use crate::errno::{
-    EBUSY, EEXIST, EFBIG, EINTR, EINVAL, EIO, EISDIR, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOMEM,
-    ENOSPC, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EROFS, ESTALE, EXDEV, Error,
+    EBUSY, EEXIST, EFBIG, EINTR, EINVAL, EIO, EISDIR, EMLINK, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC,
+    ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EROFS, ESTALE, EXDEV, Error,
 };
 use crate::pipes::NamedPipes;
-use alloc::sync::Arc;
+use crate::walk::{self, Led};
+use alloc::collections::BTreeMap;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use domain_rt::sync::Mutex;
 use interfaces::{
     FileKind, FileSystem, FsError, Handle, Metadata, RVec, Respawn, RpcError, RpcResult,
 };
 use linux::files::{Attributes, BLOCK, CHARACTER, DIRECTORY, FIFO, LINK, REGULAR, SOCKET};
 use mounts::{Known, Live, Mount, Seat};
 use vfs::again;
-use vfs::walk::{self, Leap, Place, Tree, WalkError};
+use vfs::walk::Leap;
 
-pub use changing::Wish;
+pub use changing::Making;
 pub use file::{Access, DiskFile, Mapped, OnDisk, SEEK_DATA, SEEK_HOLE};
 pub use listing::Listing;
 
@@ -42,6 +45,7 @@ pub struct Disk {
     pub name: &'static [u8],
     mount: Mount,
     pub pipes: NamedPipes,
+    locks: Locks,
 }
 
 /// What a name leads to.
@@ -51,26 +55,6 @@ pub struct Node {
     kind: FileKind,
     /// What is known of it, if that was asked.
     of: Option<Metadata>,
-}
-
-/// Where a path leads.
-pub struct Led {
-    /// The directory that the last name is in.
-    directory: Known,
-    /// The last name; empty: the path ends with the root, `.` or `..`.
-    name: Vec<u8>,
-    /// What it leads to.
-    node: Option<Metadata>,
-}
-
-/// What a path leads to.
-pub enum There {
-    File(DiskFile),
-    Directory,
-    /// A device that takes and gives bytes, of this number.
-    Device(u32),
-    /// A pipe, held.
-    Pipe(Arc<Seat>),
 }
 
 fn fs_error(error: FsError) -> Error {
@@ -101,7 +85,7 @@ fn text(bytes: &[u8]) -> RpcResult<RVec<u8>> {
 }
 
 /// What `stat` tells of an inode.
-fn attributes(of: &Metadata) -> Attributes {
+pub fn attributes(of: &Metadata) -> Attributes {
     let kind = match of.kind {
         FileKind::Regular => REGULAR,
         FileKind::Directory => DIRECTORY,
@@ -133,12 +117,8 @@ impl Disk {
             // `rv6` may be the other one.
             mount: Mount::new("/disk", respawn).beside(),
             pipes: NamedPipes::default(),
+            locks: Locks::default(),
         }
-    }
-
-    /// The path on the disk of one from the root on that leads there.
-    pub fn below<'a>(&self, path: &'a [u8]) -> &'a [u8] {
-        path.get(self.name.len()..).unwrap_or(b"")
     }
 
     /// Asks something that may be asked twice.
@@ -149,86 +129,50 @@ impl Disk {
         self.mount.ask(|live| question(&live.fs)).map_err(fs_error)
     }
 
-    fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
-        self.mount.ask(|live| live.fs.metadata(inode))
-    }
-
-    /// Where a path leads, from the root of the disk on; with `follow` also through a symbolic link
-    /// at its end.
-    fn walk(&self, path: &[u8], follow: bool) -> Result<Led, Error> {
-        let root = self.root().map_err(fs_error)?;
-        let start = Place {
-            node: root,
-            path: b"/".to_vec(),
-        };
-        // It is from the root on anyway, which would be asked for again.
-        let path = match path.iter().position(|&byte| byte != b'/') {
-            Some(first) => &path[first..],
-            None => b"/",
-        };
-        let found = walk::walk(self, &start, path, follow).map_err(|error| match error {
-            WalkError::NotFound => ENOENT,
-            WalkError::NotDirectory => ENOTDIR,
-            WalkError::Loop => ELOOP,
-            WalkError::TooLong => ENAMETOOLONG,
-            WalkError::Tree(error) => fs_error(error),
-        })?;
-        let complete = |node: Node| node.of.map_or_else(|| self.metadata(node.known.inode), Ok);
-        Ok(Led {
-            directory: found.directory.node.known,
-            name: found.name,
-            node: found.node.map(complete).transpose().map_err(fs_error)?,
-        })
-    }
-
-    /// Has `attempt` made, which follows a path, until what it finds is not stale. It is told how
-    /// often it was.
-    fn look_again<T>(&self, attempt: impl FnMut(u32) -> Result<T, Error>) -> Result<T, Error> {
-        again::look_again(|error| *error == ESTALE, ENOENT, attempt)
-    }
-
-    /// What there is at a path.
-    fn at(&self, path: &[u8], follow: bool) -> Result<Metadata, Error> {
-        self.look_again(|_| self.walk(path, follow)?.node.ok_or(ENOENT))
-    }
-
-    /// What there is at a path, held. After some attempts nobody changes names meanwhile.
-    fn take(&self, led: &Led, before: u32) -> Result<(Metadata, Arc<Seat>), Error> {
-        let of = led.node.ok_or(ENOENT)?;
-        if before < again::PATIENCE || led.name.is_empty() {
-            let known = match led.name.is_empty() {
-                // The root stays.
-                true => Known::held(of.inode),
-                false => Known::from(&of),
-            };
-            let seat = self.mount.hold(known, of.kind).map_err(fs_error)?;
-            return Ok((of, seat));
+    /// What is known of what a name has led to.
+    ///
+    /// # Errors
+    /// `ESTALE`: it lives no more. The file system's.
+    pub fn of(&self, node: &Node) -> Result<Metadata, Error> {
+        match node.of {
+            Some(of) => Ok(of),
+            None => self
+                .mount
+                .ask(|live| live.metadata(node.known))
+                .map_err(fs_error),
         }
+    }
+
+    /// What is known of an inode that is held.
+    fn metadata(&self, inode: u64) -> Result<Metadata, Error> {
+        self.ask(|fs| fs.metadata(inode))
+    }
+
+    /// What a path has led to, held. After some attempts nobody changes names meanwhile.
+    ///
+    /// # Errors
+    /// `ESTALE`: it is another by now. The file system's.
+    pub fn take(
+        &self,
+        led: &Led,
+        node: &Node,
+        before: u32,
+    ) -> Result<(Metadata, Arc<Seat>), Error> {
+        let directory = match &led.directory {
+            walk::Node::Disk(directory) if !led.name.is_empty() => Some(directory),
+            _ => None,
+        };
+        let Some(directory) = directory.filter(|_| before >= again::PATIENCE) else {
+            let of = self.of(node)?;
+            let seat = self.mount.hold(node.known, node.kind).map_err(fs_error)?;
+            return Ok((of, seat));
+        };
         let name = text(&led.name).map_err(|error| fs_error(error.into()))?;
-        match self.mount.take_name(led.directory, &name) {
+        match self.mount.take_name(directory.known, &name) {
             // It is another, and to be looked at.
-            Ok((taken, _)) if taken.kind != of.kind => Err(ESTALE),
+            Ok((taken, _)) if taken.kind != node.kind => Err(ESTALE),
             taken => taken.map_err(fs_error),
         }
-    }
-
-    /// Does something with the inode that a path leads to, which is held meanwhile.
-    pub fn with<T>(
-        &self,
-        path: &[u8],
-        follow: bool,
-        act: impl Fn(&Metadata) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.look_again(|before| {
-            let led = self.walk(path, follow)?;
-            let (of, _held) = self.take(&led, before)?;
-            act(&of)
-        })
-    }
-
-    /// What `stat` tells of a path.
-    pub fn attributes(&self, path: &[u8], follow: bool) -> Result<Attributes, Error> {
-        self.at(path, follow).map(|of| attributes(&of))
     }
 
     /// What `stat` tells of what is held.
@@ -239,18 +183,74 @@ impl Disk {
         asked.map(|of| attributes(&of)).map_err(fs_error)
     }
 
-    /// The generation of an inode: which of the files it is that have had its number.
-    pub fn generation(&self, inode: u64) -> Result<u32, Error> {
-        let of = self.metadata(inode).map_err(fs_error)?;
-        Ok(of.generation)
+    /// What `stat` tells of an inode that is held.
+    pub fn attributes_by(&self, inode: u64) -> Result<Attributes, Error> {
+        self.metadata(inode).map(|of| attributes(&of))
     }
 
-    /// Where the symbolic link at a path leads.
-    pub fn link_target(&self, path: &[u8]) -> Result<Vec<u8>, Error> {
-        self.look_again(|_| {
-            let of = self.walk(path, false)?.node.ok_or(ENOENT)?;
-            self.target(&of.into()).map_err(fs_error)?.ok_or(EINVAL)
-        })
+    /// The generation of an inode that is held: which of the files it is that have had its number.
+    pub fn generation(&self, inode: u64) -> Result<u32, Error> {
+        Ok(self.metadata(inode)?.generation)
+    }
+
+    /// The lock of an inode. It is held over each change of content or attributes, all attempts
+    /// included: a change that is made again after a crash would else undo what others were told
+    /// was done meanwhile.
+    pub fn lock_of(&self, inode: u64) -> Arc<Mutex<()>> {
+        self.locks.of(inode)
+    }
+}
+
+/// The locks of inodes that somebody may hold.
+#[derive(Default)]
+struct Locks(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    locks: BTreeMap<u64, Weak<Mutex<()>>>,
+    /// How many there may be before those that nobody has any more are forgotten.
+    most: usize,
+}
+
+impl Locks {
+    fn of(&self, inode: u64) -> Arc<Mutex<()>> {
+        let mut table = self.0.lock();
+        if let Some(lock) = table.locks.get(&inode).and_then(Weak::upgrade) {
+            return lock;
+        }
+        if table.locks.len() >= table.most {
+            table.locks.retain(|_, lock| lock.strong_count() > 0);
+            table.most = (2 * table.locks.len()).max(64);
+        }
+        let lock = Arc::default();
+        table.locks.insert(inode, Arc::downgrade(&lock));
+        lock
+    }
+}
+
+impl Node {
+    /// An inode that is held.
+    pub fn held(inode: u64, kind: FileKind) -> Self {
+        Node {
+            known: Known::held(inode),
+            kind,
+            of: None,
+        }
+    }
+
+    /// Its number.
+    pub fn inode(&self) -> u64 {
+        self.known.inode
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    /// Whether names can be looked up in it.
+    pub fn is_directory(&self) -> bool {
+        self.kind == FileKind::Directory
     }
 }
 
@@ -264,33 +264,35 @@ impl From<Metadata> for Node {
     }
 }
 
-impl Tree for Disk {
-    type Node = Node;
-    type Error = FsError;
-
-    fn root(&self) -> Result<Node, FsError> {
-        let root = self.mount.ask(|live| Ok(live.root))?;
-        Ok(Node {
-            known: Known::held(root),
-            kind: FileKind::Directory,
-            of: None,
-        })
+/// How paths are followed on the disk; see [`walk`](crate::walk).
+impl Disk {
+    /// Its root directory.
+    pub fn root(&self) -> Result<Node, Error> {
+        let root = self.mount.ask(|live| Ok(live.root)).map_err(fs_error)?;
+        Ok(Node::held(root, FileKind::Directory))
     }
 
-    fn look_up(&self, directory: &Node, name: &[u8]) -> Result<Option<Node>, FsError> {
-        let name = text(name)?;
-        let found = self.mount.ask(|live| live.find(directory.known, &name))?;
-        Ok(found.map(Node::from))
+    /// Whether that is its root directory.
+    pub fn is_root(&self, node: &Node) -> Result<bool, Error> {
+        Ok(self.root()?.known.inode == node.known.inode)
     }
 
-    fn leap(&self, directory: &Node, path: &[u8]) -> Result<Option<Leap<Node>>, FsError> {
-        let path = text(path)?;
+    /// What a name in a directory leads to.
+    pub fn find(&self, directory: &Node, name: &[u8]) -> Result<Option<Node>, Error> {
+        let name = text(name).map_err(|error| fs_error(error.into()))?;
+        let found = self.mount.ask(|live| live.find(directory.known, &name));
+        Ok(found.map_err(fs_error)?.map(Node::from))
+    }
+
+    /// Follows several names at once; see [`vfs::walk::Tree::leap`].
+    pub fn leap(&self, directory: &Node, path: &[u8]) -> Result<Option<Leap<Node>>, Error> {
+        let path = text(path).map_err(|error| fs_error(error.into()))?;
         let walk = |live: &Live| match live.walks() {
             true => live.walk(directory.known, &path),
             false => Ok(None),
         };
-        let walked = self.mount.ask(walk)?.filter(|walked| walked.used > 0);
-        Ok(walked.map(|walked| Leap {
+        let walked = self.mount.ask(walk).map_err(fs_error)?;
+        Ok(walked.filter(|walked| walked.used > 0).map(|walked| Leap {
             used: usize::try_from(walked.used).unwrap_or(usize::MAX),
             directory: match walked.directory == directory.known.inode {
                 true => directory.clone(),
@@ -307,23 +309,19 @@ impl Tree for Disk {
         }))
     }
 
-    fn target(&self, node: &Node) -> Result<Option<Vec<u8>>, FsError> {
+    /// Where a symbolic link leads; `None`: it is none.
+    pub fn target(&self, node: &Node) -> Result<Option<Vec<u8>>, Error> {
         if node.kind != FileKind::Symlink {
             return Ok(None);
         }
-        let target: RVec<u8> = self.mount.ask(|live| {
+        let target = self.mount.ask(|live| {
             let room = RVec::zeroed(LONGEST)?;
             live.target(node.known, room)
-        })?;
+        });
+        let target: RVec<u8> = target.map_err(fs_error)?;
         let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(target.len())
-            .map_err(|_| RpcError::NoMemory)?;
+        bytes.try_reserve_exact(target.len()).map_err(|_| ENOMEM)?;
         bytes.extend_from_slice(&target);
         Ok(Some(bytes))
-    }
-
-    fn is_directory(&self, node: &Node) -> bool {
-        node.kind == FileKind::Directory
     }
 }

@@ -7,16 +7,17 @@ use crate::errno::{
 use crate::pipes::PipeEnd;
 use crate::signals::Ears;
 use crate::special::system::Switch;
-use crate::system::System;
 use crate::task::Task;
 use crate::terminal::Terminal;
+use crate::walk::Stand;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 use domain_rt::sync::Mutex;
 use guests::archive::File;
-use interfaces::{Console, Handle, RVec};
+use interfaces::{Console, FileKind, Handle, RVec};
 use linux::files::{self, Attributes, CHARACTER, Named};
+use mounts::Seat;
 
 /// Something that is open.
 pub enum Open {
@@ -38,18 +39,30 @@ pub enum Open {
     /// A file of the disk.
     Disk(OnDisk),
     Directory(Directory),
+    Spot(Spot),
     Pipe(PipeEnd),
 }
 
 /// An open directory.
 pub struct Directory {
-    pub path: Vec<u8>,
+    pub stand: Stand,
+    /// It was opened by `O_PATH`: to stand for a place in paths, and for nothing else.
+    pub is_place: bool,
     /// How many of its names were told.
     told: AtomicU64,
     /// If it is on the disk.
-    listing: Option<(Arc<Disk>, Mutex<Listing>)>,
-    /// If it is a special one.
-    names: Option<Vec<(Vec<u8>, u32)>>,
+    listing: Mutex<Listing>,
+    /// If it is not: names, and kinds of what they lead to.
+    names: Vec<(Vec<u8>, u32)>,
+}
+
+/// What `O_PATH` opens, if it is no directory: something on the disk that stands for a place in
+/// paths, and is neither read nor written to.
+pub struct Spot {
+    pub path: Vec<u8>,
+    pub disk: Arc<Disk>,
+    pub seat: Arc<Seat>,
+    pub kind: FileKind,
 }
 
 /// What is told of a device.
@@ -99,6 +112,7 @@ impl Open {
             }
             // Its bytes do not come by way of a buffer.
             Open::Disk(_) => Err(EINVAL),
+            Open::Directory(Directory { is_place: true, .. }) | Open::Spot(_) => Err(EBADF),
             Open::Directory(_) => Err(EISDIR),
             Open::Pipe(end) => end.read(task, to),
         }
@@ -119,9 +133,8 @@ impl Open {
                 switch.write(&task.process.system, bytes)?;
                 Ok(bytes.len())
             }
-            Open::File(..) | Open::Text(..) => Err(EBADF),
+            Open::File(..) | Open::Text(..) | Open::Directory(_) | Open::Spot(_) => Err(EBADF),
             Open::Disk(_) => Err(EINVAL),
-            Open::Directory(_) => Err(EISDIR),
             Open::Pipe(end) => end.write(task, bytes),
         }
     }
@@ -145,8 +158,10 @@ impl Open {
             Open::Zeros => b"/dev/zero",
             Open::Full => b"/dev/full",
             Open::Random => b"/dev/urandom",
-            Open::Disk(open) => return [b"/", &open.path[..]].concat(),
-            Open::Directory(directory) => return [b"/", &directory.path[..]].concat(),
+            // A path that may have changed is not told here.
+            Open::Disk(open) => &open.path,
+            Open::Spot(spot) => &spot.path,
+            Open::Directory(_) => b"/",
             Open::Pipe(end) => return alloc::format!("pipe:[{}]", end.number()).into_bytes(),
             Open::File(..) | Open::Text(..) => b"/proc",
             Open::Switch(_) => b"/sys",
@@ -163,10 +178,8 @@ impl Open {
                 return Ok(0);
             }
             Open::Disk(file) => return file.seek(offset, from),
-            Open::Directory(directory) => {
-                directory.begin_anew();
-                (&directory.told, 0)
-            }
+            Open::Directory(directory) => return directory.seek(offset, from),
+            Open::Spot(_) => return Err(EBADF),
             _ => return Err(ESPIPE),
         };
         let base = match from {
@@ -189,9 +202,10 @@ impl Open {
     }
 
     /// Entries of a directory in the form of `getdents64`, as many as `room` bytes have room for.
-    pub fn entries(&self, system: &System, room: usize) -> Result<Vec<u8>, Error> {
+    pub fn entries(&self, room: usize) -> Result<Vec<u8>, Error> {
         match self {
-            Open::Directory(directory) => directory.entries(system, room),
+            Open::Directory(Directory { is_place: true, .. }) | Open::Spot(_) => Err(EBADF),
+            Open::Directory(directory) => directory.entries(room),
             _ => Err(ENOTDIR),
         }
     }
@@ -203,10 +217,11 @@ impl Open {
                 let (disk, inode) = open.file.node();
                 act(disk, inode)
             }
-            Open::Directory(directory) => {
-                let (disk, _) = directory.listing.as_ref().ok_or(EROFS)?;
-                disk.with(disk.below(&directory.path), true, |of| act(disk, of.inode))
-            }
+            Open::Directory(Directory { is_place: true, .. }) | Open::Spot(_) => Err(EBADF),
+            Open::Directory(directory) => match &directory.stand {
+                Stand::Disk(folder) => act(&folder.disk, folder.seat.inode()),
+                Stand::Made(_) => Err(EROFS),
+            },
             Open::Pipe(end) => {
                 let (disk, inode) = end.node()?;
                 act(&disk, inode)
@@ -229,10 +244,11 @@ impl Open {
             Open::Switch(_) => (0o100_200, 0),
             Open::File(file, _) => (0o100_755, file.size),
             Open::Disk(open) => return open.file.attributes(),
-            Open::Directory(Directory { path, listing, .. }) => match listing {
-                Some((disk, _)) => return disk.attributes(disk.below(path), true),
-                None => (0o40_755, 0),
+            Open::Directory(directory) => match &directory.stand {
+                Stand::Disk(folder) => return folder.disk.attributes_of(&folder.seat),
+                Stand::Made(_) => (0o40_755, 0),
             },
+            Open::Spot(spot) => return spot.disk.attributes_of(&spot.seat),
             Open::Pipe(end) => return end.attributes(),
         };
         Ok(Attributes::new(mode, size))
@@ -240,58 +256,56 @@ impl Open {
 }
 
 impl Directory {
-    /// The directory at a path, on this disk if it is on one.
-    pub fn new(path: Vec<u8>, disk: Option<&Arc<Disk>>) -> Self {
+    /// A directory; if it is not on the disk, with its names and their kinds.
+    pub fn new(stand: Stand, names: Vec<(Vec<u8>, u32)>) -> Self {
         Directory {
-            path,
+            stand,
+            is_place: false,
             told: AtomicU64::new(0),
-            listing: disk.map(|disk| (disk.clone(), Mutex::default())),
-            names: None,
+            listing: Mutex::default(),
+            names,
         }
     }
 
-    /// A directory of `/dev` or `/proc`, with its names and their kinds.
-    pub fn special(path: Vec<u8>, names: Vec<(Vec<u8>, u32)>) -> Self {
-        Directory {
-            names: Some(names),
-            ..Self::new(path, None)
+    /// Goes to a place that was told with a name, or to the beginning.
+    fn seek(&self, offset: i64, from: u64) -> Result<u64, Error> {
+        if self.is_place {
+            return Err(EBADF);
+        }
+        let at = match from {
+            0 => 0,
+            1 => self.place(),
+            _ => return Err(EINVAL),
+        };
+        let to = at.checked_add_signed(offset).ok_or(EINVAL)?;
+        if from == 0 || offset != 0 {
+            self.told.store(to, Ordering::Relaxed);
+            *self.listing.lock() = Listing::behind(to);
+        }
+        Ok(to)
+    }
+
+    fn place(&self) -> u64 {
+        match &self.stand {
+            Stand::Disk(_) => self.listing.lock().count(),
+            Stand::Made(_) => self.told.load(Ordering::Relaxed),
         }
     }
 
-    /// Names of a disk are told from the first on again, wherever a program goes: positions are of
-    /// one listing.
-    fn begin_anew(&self) {
-        if let Some((_, listing)) = &self.listing {
-            *listing.lock() = Listing::default();
-        }
-    }
-
-    fn entries(&self, system: &System, room: usize) -> Result<Vec<u8>, Error> {
-        if let Some((disk, listing)) = &self.listing {
-            return listing.lock().next(disk, disk.below(&self.path), room);
+    fn entries(&self, room: usize) -> Result<Vec<u8>, Error> {
+        if let Stand::Disk(folder) = &self.stand {
+            return self.listing.lock().next(&folder.disk, &folder.seat, room);
         }
         let told = self.told.load(Ordering::Relaxed);
-        let (bytes, now) = match &self.names {
-            Some(names) => {
-                let mut bytes = Vec::new();
-                let rest = (1_u64..).zip(names).skip(told as usize);
-                let rest = rest.map(|(inode, (name, kind))| Named {
-                    name,
-                    kind: *kind,
-                    inode,
-                });
-                let count = files::list(&mut bytes, rest, told, room)?;
-                (bytes, told + count)
-            }
-            None => {
-                let names = system.names(&self.path);
-                let names = names
-                    .iter()
-                    .map(|(name, is_directory)| (&name[..], *is_directory));
-                files::entries(names, told, room)?
-            }
-        };
-        self.told.store(now, Ordering::Relaxed);
+        let mut bytes = Vec::new();
+        let rest = (1_u64..).zip(&self.names).skip(told as usize);
+        let rest = rest.map(|(inode, (name, kind))| Named {
+            name,
+            kind: *kind,
+            inode,
+        });
+        let count = files::list(&mut bytes, rest, told, room)?;
+        self.told.store(told + count, Ordering::Relaxed);
         Ok(bytes)
     }
 }

@@ -15,7 +15,7 @@
 //! | [`calls`] | the system calls |
 //! | [`programs`] | how a program gets into memory |
 //! | [`memory`], [`space`] | the program's memory: copies, heap; files in it |
-//! | [`special`] | `/dev` and `/proc` |
+//! | [`walk`], [`special`] | the tree of files, and paths; `/dev` and `/proc` |
 //! | [`files`], [`pipes`], [`disk`], [`terminal`] | descriptors; pipes; the disk; the console |
 //!
 //! Numbers, structures and how a program is loaded are in `lib/unix/linux`; address spaces, the
@@ -45,6 +45,7 @@ mod special;
 mod system;
 mod task;
 mod terminal;
+mod walk;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -57,13 +58,15 @@ use interfaces::{
     AddressSpaces, Archive, Console, DomainControl, Errno, ExitStatus, FsError, Handle, Monitor,
     Personality, Power, RVec, Random, Respawn, RpcError, RpcResult,
 };
+use linux::cred::Cred;
 use linux::errno;
-use process::Process;
+use process::{Process, Told};
 use programs::{Begun, Source, Wanted};
 use special::system::Authority;
 use system::System;
 use task::Task;
 use terminal::Terminal;
+use walk::{Stand, View};
 
 /// Starts the personality.
 ///
@@ -157,7 +160,7 @@ impl Personality for Runner {
         let [console, errors] = &self.streams;
         let streams = [console, console, errors].map(|open| Some((open.clone(), false)));
         let process = Process::new(&self.system, Vec::from(streams), self.home(), begun.layout);
-        *process.told.lock() = begun.wanted.into();
+        *process.told.lock() = Told::new(begun.wanted, begun.file);
         let task = Task::first(process, begun.program, 0).map_err(Errno::Rpc)?;
         let id = task.process.id;
         self.system.add(&task.process, None);
@@ -195,15 +198,33 @@ impl Runner {
     }
 
     /// Where the first program stands.
-    fn home(&self) -> Vec<u8> {
+    fn home(&self) -> Stand {
+        let root = Stand::Made(Vec::new());
         match self.system.is_rooted() && self.system.terminal.is_some() {
-            true => b"root".to_vec(),
-            false => Vec::new(),
+            true => self.stand(b"/root").unwrap_or(root),
+            false => root,
+        }
+    }
+
+    fn stand(&self, path: &[u8]) -> Result<Stand, errno::Error> {
+        let cred = Cred::default();
+        let view = self.view(&cred);
+        let led = view.walk(&Stand::Made(Vec::new()), path, true)?;
+        view.stand(&led, 0)
+    }
+
+    /// The tree as the first program sees it.
+    fn view<'a>(&'a self, cred: &'a Cred) -> View<'a> {
+        View {
+            system: &self.system,
+            cred,
+            own: 0,
         }
     }
 
     fn begin(&self, wanted: Wanted) -> Result<Begun, errno::Error> {
-        self.system.load(&|path| self.program(path), wanted)
+        self.system
+            .load(&|path| self.program(path), wanted, &Cred::default())
     }
 
     /// Begins the login shell: bash, or what else was asked for if there is none. A dash in front
@@ -222,15 +243,7 @@ impl Runner {
 
     /// The file of a program, for the first one: from the root on.
     fn program(&self, path: &[u8]) -> Result<Source, errno::Error> {
-        let whole = linux::files::resolve(b"", path);
-        match self.system.disk_of(&whole) {
-            Some((disk, path)) => self.system.program_on(disk, path),
-            None => self
-                .system
-                .files
-                .program(&whole)
-                .map(Source::Archive)
-                .ok_or(errno::ENOENT),
-        }
+        let cred = Cred::default();
+        self.view(&cred).program(&Stand::Made(Vec::new()), path)
     }
 }

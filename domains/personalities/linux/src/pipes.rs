@@ -178,7 +178,18 @@ impl PipeEnd {
     /// The disk's; no memory; `ENXIO`: nobody reads, and one is not to wait; `EINTR`: a signal has
     /// come.
     pub fn open(task: &Task, disk: &Arc<Disk>, seat: Arc<Seat>, ends: Ends) -> Result<Self, Error> {
-        let pipe = named(disk, seat);
+        Self::open_shared(task, named(disk, seat), ends)
+    }
+
+    /// Opens the same pipe once more, likewise.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_again(&self, task: &Task, ends: Ends) -> Result<Self, Error> {
+        Self::open_shared(task, self.pipe.clone(), ends)
+    }
+
+    fn open_shared(task: &Task, pipe: Arc<Shared>, ends: Ends) -> Result<Self, Error> {
         let mut state = pipe.state.lock();
         let other = if ends.reads { End::Write } else { End::Read };
         let has_met = ends.reads == ends.writes || state.pipe.holders(other) > 0;

@@ -9,10 +9,12 @@ use crate::programs::Wanted;
 use crate::signals::{Ears, HARMLESS, STOPS, Signals, bit};
 use crate::system::System;
 use crate::task::Task;
+use crate::walk::Stand;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::Mutex;
+use linux::cred::Cred;
 use linux::frame::Info;
 use linux::layout::Layout;
 
@@ -27,7 +29,10 @@ pub struct Process {
     pub system: Arc<System>,
     pub id: u32,
     pub files: Mutex<Descriptors>,
-    pub directory: Mutex<Vec<u8>>,
+    /// Where it stands.
+    pub directory: Mutex<Stand>,
+    /// Who it is: all its threads.
+    cred: Mutex<Arc<Cred>>,
     /// Permissions that new files do not get.
     pub mask: AtomicU32,
     pub layout: Mutex<Layout>,
@@ -47,15 +52,19 @@ pub struct Told {
     pub path: Vec<u8>,
     /// Its arguments, a zero byte behind each.
     pub line: Vec<u8>,
+    /// Its file.
+    pub file: Option<Arc<Open>>,
 }
 
-impl From<Wanted> for Told {
-    fn from(wanted: Wanted) -> Self {
+impl Told {
+    /// Of a program that is begun.
+    pub fn new(wanted: Wanted, file: Option<Arc<Open>>) -> Self {
         let mut line = wanted.arguments.join(&0);
         line.push(0);
         Told {
             path: wanted.path,
             line,
+            file,
         }
     }
 }
@@ -73,17 +82,13 @@ struct Members {
 
 impl Process {
     /// One without threads.
-    pub fn new(
-        system: &Arc<System>,
-        files: Descriptors,
-        directory: Vec<u8>,
-        layout: Layout,
-    ) -> Self {
+    pub fn new(system: &Arc<System>, files: Descriptors, directory: Stand, layout: Layout) -> Self {
         Process {
             system: system.clone(),
             id: system.new_number(),
             files: Mutex::new(files),
             directory: Mutex::new(directory),
+            cred: Mutex::default(),
             mask: AtomicU32::new(0o022),
             layout: Mutex::new(layout),
             limits: Mutex::new(limits::usual()),
@@ -107,11 +112,32 @@ impl Process {
         let layout = *self.layout.lock();
         let mut child = Process::new(&self.system, files, directory, layout);
         child.mask = AtomicU32::new(self.mask.load(Ordering::Relaxed));
+        child.cred = Mutex::new(self.cred());
         child.limits = Mutex::new(*self.limits.lock());
         child.told = Mutex::new(self.told.lock().clone());
         child.handlers = self.handlers.copy();
         child.signals.ignore_all(self.signals.ignored());
         child
+    }
+
+    /// Who it is.
+    pub fn cred(&self) -> Arc<Cred> {
+        self.cred.lock().clone()
+    }
+
+    /// Changes who it is, if that may be.
+    ///
+    /// # Errors
+    /// Those of `change`, after which it is who it was.
+    pub fn change_cred<T>(
+        &self,
+        change: impl FnOnce(&mut Cred) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut cred = self.cred.lock();
+        let mut new = Cred::clone(&cred);
+        let changed = change(&mut new)?;
+        *cred = Arc::new(new);
+        Ok(changed)
     }
 
     /// A thread comes to it.
@@ -148,6 +174,11 @@ impl Process {
             members.threads.iter().for_each(|(_, ears)| ears.call());
         }
         None
+    }
+
+    /// Whether one of its threads has this number.
+    pub fn has_thread(&self, id: u32) -> bool {
+        self.members.lock().threads.iter().any(|it| it.0 == id)
     }
 
     /// Ends all threads but `own`; the first who says how is heard.
@@ -220,7 +251,7 @@ impl Process {
     pub fn signal_thread(&self, id: u32, info: Info, from: Option<&Task>) -> bool {
         let signal = info.signal;
         if matches!(signal, SIGKILL | SIGSTOP | SIGCONT) {
-            let is_here = self.members.lock().threads.iter().any(|it| it.0 == id);
+            let is_here = self.has_thread(id);
             if is_here {
                 self.signal(info, from);
             }

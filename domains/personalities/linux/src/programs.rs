@@ -1,21 +1,27 @@
 //! How a program gets into memory: from the boot archive, where it is copied, or from a disk, where
 //! it is mapped, with the interpreter that it asks for; and scripts.
 
-use crate::disk::{Disk, DiskFile, Mapped, There, Wish};
-use crate::errno::{EACCES, EINVAL, ELOOP, ENOEXEC, Error};
+use crate::disk::{Access, DiskFile, Mapped, OnDisk};
+use crate::errno::{EACCES, EINVAL, ELOOP, ENOENT, ENOEXEC, ESTALE, Error};
+use crate::files::Open;
 use crate::memory::{Program, map_file, write};
 use crate::space::Space;
+use crate::special::Special;
 use crate::system::System;
+use crate::walk::{Node, Stand, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::time;
 use domain_rt::user::UserRegisters;
 use guests::archive::File;
 use guests::space::error;
+use linux::cred::{Cred, EXECUTE};
 use linux::executable::{Executable, HEAD, Segment, script};
+use linux::files::{KIND, REGULAR};
 use linux::layout::Layout;
 use linux::memory::{Memory, PAGE, WRITE};
 use linux::program::{Image, Words, fill_stack};
+use vfs::again::look_again;
 
 /// Where programs are put that may be anywhere.
 const MOVABLE: u64 = 0x5555_5555_4000;
@@ -43,7 +49,8 @@ const SIGNAL_STACK: u64 = 3632;
 /// A file that may be executed.
 pub enum Source {
     Archive(File),
-    Disk(Arc<DiskFile>),
+    /// With its path from the root on.
+    Disk(Arc<DiskFile>, Vec<u8>),
 }
 
 /// What a program is begun with.
@@ -71,6 +78,51 @@ pub struct Begun {
     pub layout: Layout,
     /// Its path and words as it has them, behind all scripts.
     pub wanted: Wanted,
+    /// Its file.
+    pub file: Option<Arc<Open>>,
+}
+
+impl View<'_> {
+    /// The file of a program that the process may execute.
+    ///
+    /// # Errors
+    /// Linux's.
+    pub fn program(&self, start: &Stand, path: &[u8]) -> Result<Source, Error> {
+        look_again(
+            |error| *error == ESTALE,
+            ENOENT,
+            |before| {
+                let led = self.walk(start, path, true)?;
+                let node = led.node.as_ref().ok_or(ENOENT)?;
+                let of = self.attributes(node)?;
+                if of.mode & KIND != REGULAR {
+                    return Err(EACCES);
+                }
+                self.cred.check(&of, EXECUTE)?;
+                match node {
+                    Node::Disk(node) => {
+                        let disk = self.system.disk.as_ref().ok_or(ENOENT)?;
+                        let (_, seat) = disk.take(&led, node, before)?;
+                        let file = Arc::new(DiskFile::new(disk, seat));
+                        Ok(Source::Disk(file, led.path.clone()))
+                    }
+                    Node::Open(open) => source(open),
+                    Node::Made(_, special) => match &**special {
+                        Special::Open(open) => source(open),
+                        _ => Err(EACCES),
+                    },
+                }
+            },
+        )
+    }
+}
+
+fn source(open: &Open) -> Result<Source, Error> {
+    match open {
+        Open::Disk(open) => Ok(Source::Disk(open.file.clone(), open.path.clone())),
+        Open::File(file, _) => Ok(Source::Archive(*file)),
+        _ => Err(EACCES),
+    }
 }
 
 impl System {
@@ -79,30 +131,27 @@ impl System {
         &self,
         find: &dyn Fn(&[u8]) -> Result<Source, Error>,
         mut wanted: Wanted,
+        cred: &Cred,
     ) -> Result<Begun, Error> {
         for _ in 0..MOST_SCRIPTS {
-            let file = match find(&wanted.path)? {
+            let (file, at) = match find(&wanted.path)? {
                 Source::Archive(file) => return self.load_copied(file, wanted),
-                Source::Disk(file) => file,
+                Source::Disk(file, at) => (file, at),
             };
             let head = file.head(0, HEAD)?;
             match script(&head)? {
                 Some(script) => wanted.behind(script.interpreter, script.argument),
-                None => return self.load_mapped(find, &file, &head, wanted),
+                None => {
+                    let open = OnDisk::new(at, file.clone(), Access::READ);
+                    let begun = self.load_mapped(find, (&file, &head), wanted, cred)?;
+                    return Ok(Begun {
+                        file: Some(Arc::new(Open::Disk(open))),
+                        ..begun
+                    });
+                }
             }
         }
         Err(ELOOP)
-    }
-
-    /// The program at a path of a disk, if its mode lets it be executed.
-    pub fn program_on(&self, disk: &Arc<Disk>, path: &[u8]) -> Result<Source, Error> {
-        let There::File(file) = disk.open(path, Wish::READ)? else {
-            return Err(EACCES);
-        };
-        match file.attributes()?.mode & 0o111 != 0 {
-            true => Ok(Source::Disk(Arc::new(file))),
-            false => Err(EACCES),
-        }
     }
 
     fn load_copied(&self, file: File, wanted: Wanted) -> Result<Begun, Error> {
@@ -115,15 +164,16 @@ impl System {
             program,
             layout: begin.layout,
             wanted,
+            file: None,
         })
     }
 
     fn load_mapped(
         &self,
         find: &dyn Fn(&[u8]) -> Result<Source, Error>,
-        file: &Arc<DiskFile>,
-        head: &[u8],
+        (file, head): (&Arc<DiskFile>, &[u8]),
         wanted: Wanted,
+        cred: &Cred,
     ) -> Result<Begun, Error> {
         let of = Executable::new(head, |at, count| file.head(at, count))?;
         let space = self.new_space()?;
@@ -153,15 +203,18 @@ impl System {
             (aux::FLAGS, 0),
             (aux::ENTRY, entry),
             (aux::TICKS, TICKS),
-            (aux::SECURE, 0),
+            (aux::SECURE, cred.is_other().into()),
             (aux::SIGNAL_STACK, SIGNAL_STACK),
         ]);
-        auxiliary.extend(aux::USERS.map(|kind| (kind, 0)));
+        let (user, group) = (&cred.user, &cred.group);
+        let ids = [user.real, user.effective, group.real, group.effective];
+        auxiliary.extend(aux::USERS.into_iter().zip(ids.map(u64::from)));
         let stack = fill_stack(&space, &self.words(&wanted, &self.seed()), &auxiliary)?;
         Ok(Begun {
             program: new_program(space, first, stack)?,
             layout,
             wanted,
+            file: None,
         })
     }
 
@@ -212,7 +265,7 @@ fn map_interpreter(
     found: &Source,
     layout: &mut Layout,
 ) -> Result<(u64, u64), Error> {
-    let Source::Disk(file) = found else {
+    let Source::Disk(file, _) = found else {
         return Err(ENOEXEC);
     };
     let head = file.head(0, HEAD)?;

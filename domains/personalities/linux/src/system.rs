@@ -3,9 +3,8 @@
 use crate::alarms::Alarms;
 use crate::delivery::by_kernel;
 use crate::disk::Disk;
-use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD, SIGCONT};
+use crate::errno::{EAGAIN, ECHILD, ENOMEM, EPERM, ESRCH, Error, SIGCHLD, SIGCONT};
 use crate::process::Process;
-use crate::special;
 use crate::special::system::Authority;
 use crate::task::Task;
 use crate::terminal::Terminal;
@@ -111,18 +110,6 @@ impl System {
             next: AtomicU32::new(1),
             began: time::wall().saturating_sub(time::now()),
         })
-    }
-
-    /// The disk, if a path from the root on leads there, and the path from there on.
-    pub fn disk_of<'a>(&self, path: &'a [u8]) -> Option<(&Arc<Disk>, &'a [u8])> {
-        let disk = self.disk.as_ref()?;
-        let is_there = match disk.name {
-            b"" => !special::has(path),
-            name => path
-                .strip_prefix(name)
-                .is_some_and(|rest| matches!(rest, [] | [b'/', ..])),
-        };
-        is_there.then(|| (disk, disk.below(path)))
     }
 
     /// Whether the disk is the root of the tree, and not below `/disk`.
@@ -317,10 +304,29 @@ impl Task {
             1.. => id == to as u32,
             _ => entry.group == to.unsigned_abs(),
         });
+        let (mut reached, mut spared) = (false, false);
         for process in &meant {
-            process.signal(self.by_self(signal), Some(self));
+            let may = self.may_signal(process, signal);
+            if may {
+                process.signal(self.by_self(signal), Some(self));
+            }
+            (reached, spared) = (reached || may, spared || !may);
         }
-        (!meant.is_empty()).then_some(()).ok_or(ESRCH)
+        match (reached, spared) {
+            (true, _) => Ok(()),
+            // All that there are were meant, so that nobody was left out.
+            (false, true) if to == -1 => Ok(()),
+            (false, true) => Err(EPERM),
+            (false, false) => Err(ESRCH),
+        }
+    }
+
+    /// Whether the process may send a signal to another: to those of its user, and there is one
+    /// session in which all may be told to go on.
+    fn may_signal(&self, process: &Arc<Process>, signal: u32) -> bool {
+        process.id == self.process.id
+            || signal == SIGCONT
+            || self.process.cred().may_signal(&process.cred())
     }
 
     /// Sends a signal to a thread of a process (`tgkill`), or of any (`tkill`).
@@ -334,7 +340,12 @@ impl Task {
             };
             process.signal_thread(to, info, Some(self))
         };
-        meant.iter().any(sends).then_some(()).ok_or(ESRCH)
+        let is_there = |process: &&Arc<Process>| process.has_thread(to);
+        let process = meant.iter().find(is_there).ok_or(ESRCH)?;
+        if !self.may_signal(process, signal) {
+            return Err(EPERM);
+        }
+        sends(process).then_some(()).ok_or(ESRCH)
     }
 
     /// The group of a process; 0: of this one.

@@ -1,20 +1,22 @@
 //! What changes files and their names. All of that is on the disk.
 
 use super::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, Result};
-use crate::disk::Disk;
+use crate::disk::{self, Disk, DiskFile, Making};
 use crate::errno::{
-    EBADF, EEXIST, EFBIG, EINVAL, EISDIR, ENAMETOOLONG, ENODEV, ENOENT, ENOTTY, EOPNOTSUPP, EPERM,
-    EROFS, ESPIPE, EXDEV,
+    EBADF, EBUSY, EEXIST, EFBIG, EINVAL, EISDIR, ENAMETOOLONG, ENODEV, ENOENT, ENOTDIR, ENOTEMPTY,
+    ENOTTY, EOPNOTSUPP, EPERM, EROFS, ESPIPE, EXDEV,
 };
 use crate::files::Open;
 use crate::memory;
-use crate::special::Special;
 use crate::task::Task;
+use crate::walk::{Led, Node, View};
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 use domain_rt::time;
 use interfaces::{FileKind, Renaming};
-use linux::files;
+use linux::cred::{EXECUTE, WRITE};
+use linux::files::{self, Attributes};
+use vfs::walk::Tree;
 
 pub(super) const AT_REMOVEDIR: u64 = 0x200;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
@@ -54,6 +56,32 @@ fn permissions(mode: u64) -> u16 {
     (mode & PERMISSIONS) as u16
 }
 
+/// What changes about a file, and not of its content.
+#[derive(Clone, Copy)]
+enum Change {
+    Mode(u32),
+    /// Owner and group; `None` stays.
+    Owner([Option<u32>; 2]),
+    /// Of the last access and the last change; whether both are now.
+    Times([Option<u64>; 2], bool),
+}
+
+/// Times of the last access and the last change; `None` stays.
+struct Times {
+    both: [Option<u64>; 2],
+    /// Who may write may set both to now.
+    is_now: bool,
+}
+
+impl Times {
+    fn of(times: [u64; 2]) -> Self {
+        Times {
+            both: times.map(Some),
+            is_now: false,
+        }
+    }
+}
+
 impl Task {
     /// Permissions of a new file, without those that are masked.
     pub(super) fn masked(&self, mode: u64) -> u16 {
@@ -66,32 +94,45 @@ impl Task {
         self.process.mask.swap(mask, Ordering::Relaxed).into()
     }
 
-    /// The disk, if a path from the root on leads there, and the path from there on. What is
-    /// elsewhere cannot be changed.
-    fn to_change<'a>(&self, whole: &'a [u8]) -> Result<(&Arc<Disk>, &'a [u8])> {
-        self.process.system.disk_of(whole).ok_or(EROFS)
+    /// The directory of the disk that a name is to be made in, if that may be.
+    fn within<'l>(&self, view: &View<'_>, led: &'l Led) -> Result<(&'l disk::Node, Attributes)> {
+        let of = view.attributes(&led.directory)?;
+        view.cred.check(&of, WRITE | EXECUTE)?;
+        match &led.directory {
+            Node::Disk(directory) => Ok((directory, of)),
+            _ => Err(EROFS),
+        }
     }
 
-    /// Does something with a path on the disk.
-    fn on_disk<T>(
-        &self,
-        (descriptor, path): (i32, u64),
-        act: impl FnOnce(&Arc<Disk>, &[u8]) -> Result<T>,
-    ) -> Result<T> {
-        let whole = self.whole(descriptor, path)?;
-        let (disk, path) = self.to_change(&whole)?;
-        act(disk, path)
+    fn disk(&self) -> Result<&Arc<Disk>> {
+        self.process.system.disk.as_ref().ok_or(EROFS)
+    }
+
+    /// Makes something under a name that leads to nothing.
+    fn make(&self, (descriptor, path): (i32, u64), what: Making<'_>, mode: u16) -> Result<u64> {
+        let path = self.path(descriptor, path)?;
+        let kind = match what {
+            Making::Directory => files::DIRECTORY,
+            _ => files::REGULAR,
+        };
+        self.named(&path, |view, led, _| {
+            if led.node.is_some() || led.name.is_empty() {
+                return Err(EEXIST);
+            }
+            if led.slash && kind != files::DIRECTORY {
+                return Err(ENOENT);
+            }
+            let (directory, of) = self.within(view, led)?;
+            let (user, group, mode) = view.cred.made(&of, kind, mode.into());
+            let given = (user, group, mode as u16);
+            self.disk()?.make((directory, &led.name), what, given)?;
+            Ok(0)
+        })
     }
 
     pub(super) fn make_directory(&self, descriptor: i32, path: u64, mode: u64) -> Result<u64> {
-        let whole = self.whole(descriptor, path)?;
-        let (disk, path) = match self.to_change(&whole) {
-            // Who makes all directories of a path goes on.
-            Err(EROFS) if self.is_there(descriptor, path, 0).is_ok() => return Err(EEXIST),
-            there => there?,
-        };
-        disk.make_directory(path, self.masked(mode & DIRECTORY_MODE))
-            .map(|()| 0)
+        let mode = self.masked(mode & DIRECTORY_MODE);
+        self.make((descriptor, path), Making::Directory, mode)
     }
 
     /// `unlinkat`.
@@ -99,14 +140,40 @@ impl Task {
         if flags & !AT_REMOVEDIR != 0 {
             return Err(EINVAL);
         }
-        let whole = self.whole(descriptor, path)?;
-        match self.to_change(&whole) {
-            Err(EROFS) => self.is_there(descriptor, path, 0).and(Err(EROFS)),
-            there => {
-                let (disk, path) = there?;
-                disk.remove(path, flags != 0).map(|()| 0)
+        let (path, is_rmdir) = (self.path(descriptor, path)?, flags != 0);
+        self.named(&path, |view, led, _| {
+            if led.name.is_empty() {
+                return Err(match path.last() {
+                    _ if !is_rmdir => EISDIR,
+                    b"." => EINVAL,
+                    b".." => ENOTEMPTY,
+                    _ => EBUSY,
+                });
             }
+            let node = self.removable(view, led)?;
+            match (node, &led.directory) {
+                (Node::Disk(node), Node::Disk(directory)) => {
+                    let named = (directory, &led.name[..]);
+                    self.disk()?.remove(named, node, is_rmdir).map(|()| 0)
+                }
+                // Something else stands there.
+                (_, Node::Disk(_)) => Err(EBUSY),
+                _ => Err(EROFS),
+            }
+        })
+    }
+
+    /// What a name leads to, if that may be taken from it.
+    fn removable<'l>(&self, view: &View<'_>, led: &'l Led) -> Result<&'l Node> {
+        let node = led.node.as_ref().ok_or(ENOENT)?;
+        if led.slash && !view.is_directory(node) {
+            return Err(ENOTDIR);
         }
+        if view.cred.has_all_files() {
+            return Ok(node);
+        }
+        let [directory, of] = [view.attributes(&led.directory)?, view.attributes(node)?];
+        view.cred.may_remove(&directory, &of).map(|()| node)
     }
 
     /// `renameat2`.
@@ -117,7 +184,50 @@ impl Task {
             RENAME_EXCHANGE => Renaming::Exchange,
             _ => return Err(EINVAL),
         };
-        self.on_two_paths(from, to, |disk, from, to| disk.rename(from, to, how))
+        let [from, to] = [self.path(from.0, from.1)?, self.path(to.0, to.1)?];
+        self.named(&from, |view, from, _| {
+            let to = self.name_of(view, &to)?;
+            self.move_name(view, from, &to, how).map(|()| 0)
+        })
+    }
+
+    fn move_name(&self, view: &View<'_>, from: &Led, to: &Led, how: Renaming) -> Result<()> {
+        if from.name.is_empty() || to.name.is_empty() {
+            return Err(if how == Renaming::New && to.name.is_empty() {
+                EEXIST
+            } else {
+                EBUSY
+            });
+        }
+        let (Node::Disk(old), Node::Disk(new)) = (&from.directory, &to.directory) else {
+            let both = [&from.directory, &to.directory];
+            let is_one = both.iter().any(|it| matches!(it, Node::Disk(_)));
+            return Err(if is_one { EXDEV } else { EROFS });
+        };
+        let Node::Disk(node) = from.node.as_ref().ok_or(ENOENT)? else {
+            return Err(EBUSY);
+        };
+        match &to.node {
+            Some(_) if how == Renaming::New => return Err(EEXIST),
+            Some(Node::Disk(other)) if other.inode() == node.inode() => return Ok(()),
+            Some(Node::Disk(_)) => {}
+            Some(_) => return Err(EBUSY),
+            None if how == Renaming::Exchange => return Err(ENOENT),
+            None if to.slash && !node.is_directory() => return Err(ENOTDIR),
+            None => {}
+        }
+        self.removable(view, from)?;
+        match &to.node {
+            Some(_) => drop(self.removable(view, to)?),
+            None => drop(self.within(view, to)?),
+        }
+        if node.is_directory() && old.inode() != new.inode() {
+            // Its `..` changes.
+            let of = view.attributes(&Node::Disk(node.clone()))?;
+            view.cred.check(&of, WRITE)?;
+        }
+        let [from, to] = [(old, &from.name[..]), (new, &to.name[..])];
+        self.disk()?.rename(from, to, how)
     }
 
     /// `mknodat`.
@@ -130,6 +240,9 @@ impl Task {
     ) -> Result<u64> {
         let kind = match mode as u32 & files::KIND {
             0 | files::REGULAR => FileKind::Regular,
+            files::CHARACTER | files::BLOCK if !self.process.cred().is_root() => {
+                return Err(EPERM);
+            }
             files::CHARACTER => FileKind::CharacterDevice,
             files::BLOCK => FileKind::BlockDevice,
             files::FIFO => FileKind::Pipe,
@@ -137,11 +250,8 @@ impl Task {
             files::DIRECTORY => return Err(EPERM),
             _ => return Err(EINVAL),
         };
-        let mode = self.masked(mode);
-        self.on_disk((descriptor, path), |disk, path| {
-            disk.make_node(path, kind, mode, device as u32)
-        })?;
-        Ok(0)
+        let what = Making::Node(kind, device as u32);
+        self.make((descriptor, path), what, self.masked(mode))
     }
 
     /// `linkat`.
@@ -149,21 +259,41 @@ impl Task {
         if flags & !AT_SYMLINK_FOLLOW != 0 {
             return Err(EINVAL);
         }
-        self.on_two_paths(old, new, Disk::add_name)
-    }
-
-    fn on_two_paths(
-        &self,
-        from: (i32, u64),
-        to: (i32, u64),
-        act: impl FnOnce(&Disk, &[u8], &[u8]) -> Result<()>,
-    ) -> Result<u64> {
-        let [from, to] = [self.whole(from.0, from.1)?, self.whole(to.0, to.1)?];
-        match (self.to_change(&from), self.to_change(&to)) {
-            (Ok((disk, from)), Ok((_, to))) => act(disk, from, to).map(|()| 0),
-            (Err(_), Err(error)) => Err(error),
-            _ => Err(EXDEV),
-        }
+        let [old, new] = [self.path(old.0, old.1)?, self.path(new.0, new.1)?];
+        self.walked(&old, flags & AT_SYMLINK_FOLLOW != 0, |view, led, _| {
+            let node = led.node.as_ref().ok_or(ENOENT)?;
+            let to = self.name_of(view, &new)?;
+            match to.node {
+                None if to.slash => return Err(ENOENT),
+                None if !to.name.is_empty() => {}
+                _ => return Err(EEXIST),
+            }
+            let of = view.attributes(node)?;
+            let node = match node {
+                Node::Disk(node) => node.clone(),
+                Node::Open(open) => match &**open {
+                    // What has no name any more gets none.
+                    Open::Disk(_) if of.links == 0 => return Err(ENOENT),
+                    Open::Disk(open) => open.file.as_node(),
+                    _ => return Err(EXDEV),
+                },
+                Node::Made(..) => return Err(EXDEV),
+            };
+            let Node::Disk(_) = to.directory else {
+                return Err(EXDEV);
+            };
+            if !view.cred.may_link(&of) {
+                return Err(EPERM);
+            }
+            let (directory, _) = self.within(view, &to)?;
+            match node.is_directory() {
+                true => Err(EPERM),
+                false => self
+                    .disk()?
+                    .add_name(&node, (directory, &to.name))
+                    .map(|()| 0),
+            }
+        })
     }
 
     /// `symlinkat`.
@@ -174,26 +304,7 @@ impl Task {
             length if length > LONGEST_LINK => return Err(ENAMETOOLONG),
             _ => {}
         }
-        self.on_disk((descriptor, path), |disk, path| {
-            disk.make_link(&target, path)
-        })?;
-        Ok(0)
-    }
-
-    /// `readlinkat`. What is not on the disk is no link.
-    pub(super) fn read_link(&self, descriptor: i32, path: u64, to: u64, room: u64) -> Result<u64> {
-        let whole = self.whole(descriptor, path)?;
-        let target = match self.process.system.disk_of(&whole) {
-            Some((disk, path)) => disk.link_target(path)?,
-            None if self.process.system.is_rooted() => match self.special(&whole)? {
-                Special::Link(target) | Special::Magic(_, target) => target,
-                _ => return Err(EINVAL),
-            },
-            None => return Err(EINVAL),
-        };
-        let count = (target.len() as u64).min(room);
-        memory::write(&self.program.space, to, &target[..count as usize])?;
-        Ok(count)
+        self.make((descriptor, path), Making::Link(&target), 0o777)
     }
 
     /// `ftruncate`.
@@ -212,28 +323,95 @@ impl Task {
     /// `truncate`.
     pub(super) fn set_length_at(&self, path: u64, length: u64) -> Result<u64> {
         let length = i64::try_from(length).map_err(|_| EINVAL)? as u64;
-        self.on_disk((AT_FDCWD, path), |disk, path| disk.set_length(path, length))?;
-        Ok(0)
+        let path = self.path(AT_FDCWD, path)?;
+        self.walked(&path, true, |view, led, before| {
+            let node = led.node.as_ref().ok_or(ENOENT)?;
+            let of = view.attributes(node)?;
+            match of.mode & files::KIND {
+                files::REGULAR => view.cred.check(&of, WRITE)?,
+                files::DIRECTORY => return Err(EISDIR),
+                _ => return Err(EINVAL),
+            }
+            match node {
+                Node::Disk(node) => {
+                    let disk = self.disk()?;
+                    let (_, seat) = disk.take(led, node, before)?;
+                    DiskFile::new(disk, seat).set_length(length).map(|()| 0)
+                }
+                Node::Open(open) => match &**open {
+                    Open::Disk(open) => open.file.set_length(length).map(|()| 0),
+                    _ => Err(EINVAL),
+                },
+                Node::Made(..) => Err(EROFS),
+            }
+        })
+    }
+
+    /// Changes what is held on a disk, with its lock, if the process may.
+    fn apply(&self, disk: &Disk, inode: u64, change: Change) -> Result<()> {
+        let cred = self.process.cred();
+        let lock = disk.lock_of(inode);
+        let _alone = lock.lock();
+        let of = match cred.has_all_files() {
+            // Who may do all is asked nothing.
+            true => Attributes::default(),
+            false => disk.attributes_by(inode)?,
+        };
+        match change {
+            Change::Mode(mode) => disk.set_mode(inode, cred.new_mode(&of, mode)? as u16),
+            Change::Owner(ids) => {
+                cred.may_give(&of, ids)?;
+                disk.set_owner(inode, ids)
+            }
+            Change::Times(times, is_now) => {
+                cred.may_date(&of, is_now)?;
+                disk.set_times(inode, times)
+            }
+        }
+    }
+
+    /// Changes what a path leads to.
+    fn apply_at(
+        &self,
+        (descriptor, path): (i32, u64),
+        follows: bool,
+        change: Change,
+    ) -> Result<u64> {
+        let path = self.path(descriptor, path)?;
+        self.walked(&path, follows, |_, led, before| {
+            match led.node.as_ref().ok_or(ENOENT)? {
+                Node::Disk(node) => {
+                    let disk = self.disk()?;
+                    let (of, _held) = disk.take(led, node, before)?;
+                    self.apply(disk, of.inode, change)
+                }
+                Node::Open(open) => self.apply_open(open, change),
+                Node::Made(..) if self.process.cred().has_all_files() => Err(EROFS),
+                Node::Made(..) => Err(EPERM),
+            }
+            .map(|()| 0)
+        })
+    }
+
+    /// Changes what is open.
+    fn apply_open(&self, open: &Open, change: Change) -> Result<()> {
+        open.with_node(|disk, inode| Ok(self.apply(disk, inode, change)))?
     }
 
     /// `fchmodat`.
     pub(super) fn set_mode(&self, descriptor: i32, path: u64, mode: u64) -> Result<u64> {
-        let mode = permissions(mode);
-        self.on_disk((descriptor, path), |disk, path| {
-            disk.with(path, true, |of| disk.set_mode(of.inode, mode))
-        })?;
-        Ok(0)
+        let change = Change::Mode(permissions(mode).into());
+        self.apply_at((descriptor, path), true, change)
     }
 
     /// `fchmod`.
     pub(super) fn set_mode_of(&self, descriptor: u64, mode: u64) -> Result<u64> {
-        let open = self.opened(descriptor)?;
-        open.with_node(|disk, inode| disk.set_mode(inode, permissions(mode)))?;
-        Ok(0)
+        let change = Change::Mode(permissions(mode).into());
+        self.apply_open(&*self.opened(descriptor)?, change)
+            .map(|()| 0)
     }
 
-    /// `fchownat`: programs run as user 0, who may give anything away. What is not on the disk
-    /// belongs to that user for ever.
+    /// `fchownat`.
     pub(super) fn set_owner(
         &self,
         (descriptor, path): (i32, u64),
@@ -244,19 +422,17 @@ impl Task {
             return Err(EINVAL);
         }
         if flags & AT_EMPTY_PATH != 0 && memory::read_text(&self.program.space, path)?.is_empty() {
-            return self.set_owner_of(descriptor as u64, owner);
+            return self.set_owner_of(descriptor as u32 as u64, owner);
         }
         let follows = flags & AT_SYMLINK_NOFOLLOW == 0;
-        self.on_disk((descriptor, path), |disk, path| {
-            disk.with(path, follows, |of| disk.set_owner(of.inode, ids(owner)))
-        })?;
-        Ok(0)
+        self.apply_at((descriptor, path), follows, Change::Owner(ids(owner)))
     }
 
-    /// `fchown`.
+    /// `fchown`. What is not on the disk belongs to the user 0 for ever.
     pub(super) fn set_owner_of(&self, descriptor: u64, owner: [u64; 2]) -> Result<u64> {
         let open = self.opened(descriptor)?;
-        match open.with_node(|disk, inode| Ok(disk.set_owner(inode, ids(owner)))) {
+        let change = Change::Owner(ids(owner));
+        match open.with_node(|disk, inode| Ok(self.apply(disk, inode, change))) {
             Ok(set) => set.map(|()| 0),
             // A pipe or a terminal.
             Err(EINVAL) if ids(owner).into_iter().flatten().all(|id| id == 0) => Ok(0),
@@ -304,7 +480,8 @@ impl Task {
             return Err(EINVAL);
         }
         let times = self.times(at)?;
-        self.put_times(descriptor, path, flags & AT_SYMLINK_NOFOLLOW == 0, times)
+        let follows = flags & AT_SYMLINK_NOFOLLOW == 0;
+        self.put_times((descriptor, path), follows, times)
     }
 
     /// `utimes` and `futimesat`: two times of seconds and microseconds.
@@ -313,58 +490,65 @@ impl Task {
             0 => self.times(0)?,
             at => match self.get(at)? {
                 [a, a_rest @ 0..1_000_000, m, m_rest @ 0..1_000_000] => {
-                    [(a, a_rest), (m, m_rest)].map(|(it, rest)| Some(nanoseconds(it, rest * 1000)))
+                    Times::of([nanoseconds(a, a_rest * 1000), nanoseconds(m, m_rest * 1000)])
                 }
                 _ => return Err(EINVAL),
             },
         };
-        self.put_times(descriptor, path, true, times)
+        self.put_times((descriptor, path), true, times)
     }
 
     /// `utime`: two times of seconds.
     pub(super) fn set_whole_times(&self, path: u64, at: u64) -> Result<u64> {
         let times = match at {
             0 => self.times(0)?,
-            at => self.get::<2>(at)?.map(|it| Some(nanoseconds(it, 0))),
+            at => Times::of(self.get::<2>(at)?.map(|it| nanoseconds(it, 0))),
         };
-        self.put_times(AT_FDCWD, path, true, times)
+        self.put_times((AT_FDCWD, path), true, times)
     }
 
     fn put_times(
         &self,
-        descriptor: i32,
-        path: u64,
+        (descriptor, path): (i32, u64),
         follows: bool,
-        times: [Option<u64>; 2],
+        times: Times,
     ) -> Result<u64> {
-        if times == [None; 2] {
+        if times.both == [None; 2] {
             return Ok(0);
         }
+        let change = Change::Times(times.both, times.is_now);
         match path {
             0 if descriptor != AT_FDCWD => {
-                let open = self.opened(descriptor as u64)?;
-                open.with_node(|disk, inode| disk.set_times(inode, times))?;
+                let open = self.opened(descriptor as u32 as u64)?;
+                self.apply_open(&open, change).map(|()| 0)
             }
-            path => self.on_disk((descriptor, path), |disk, path| {
-                disk.with(path, follows, |of| disk.set_times(of.inode, times))
-            })?,
+            path => self.apply_at((descriptor, path), follows, change),
         }
-        Ok(0)
     }
 
     /// Two times that a program gives: of the last access and the last change; now, if none.
-    fn times(&self, at: u64) -> Result<[Option<u64>; 2]> {
+    fn times(&self, at: u64) -> Result<Times> {
         let now = time::wall_coarse();
+        let is_now = Times {
+            both: [Some(now); 2],
+            is_now: true,
+        };
         if at == 0 {
-            return Ok([Some(now); 2]);
+            return Ok(is_now);
         }
         let [a, a_rest, m, m_rest] = self.get(at)?;
+        if [a_rest, m_rest] == [UTIME_NOW; 2] {
+            return Ok(is_now);
+        }
         let time = |seconds: u64, rest| match rest {
             UTIME_NOW => Ok(Some(now)),
             UTIME_OMIT => Ok(None),
             0..SECOND => Ok(Some(nanoseconds(seconds, rest))),
             _ => Err(EINVAL),
         };
-        Ok([time(a, a_rest)?, time(m, m_rest)?])
+        Ok(Times {
+            both: [time(a, a_rest)?, time(m, m_rest)?],
+            is_now: false,
+        })
     }
 }

@@ -1,12 +1,11 @@
-//! Users, groups and capabilities. All programs run as user 0 with all rights, since file
-//! permissions are not checked yet. A program that asks for another user is refused: it would keep
-//! all rights.
+//! Users, groups and capabilities. Those of a process are all its threads'.
 
 use super::Result;
-use crate::errno::{EFAULT, EINVAL, EPERM};
+use crate::errno::{EFAULT, EINVAL, ENOMEM, EPERM};
 use crate::memory;
 use crate::task::Task;
 use alloc::vec::Vec;
+use linux::cred::{Ids, MOST_GROUPS};
 
 /// `prctl` (`linux/prctl.h`).
 mod control {
@@ -27,40 +26,79 @@ const CAPABILITIES: u64 = (1 << 41) - 1;
 /// The form of `capget` that is answered.
 const FORM: u32 = 0x2008_0522;
 
+/// Of what an id is one.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    User,
+    Group,
+}
+
 impl Task {
-    /// `setuid` and its kin, each number of which may be -1: leave it.
-    pub(super) fn become_user(&self, ids: &[u64]) -> Result<u64> {
-        let same = ids.iter().all(|id| matches!(*id as u32, 0 | u32::MAX));
-        match same {
-            true => Ok(0),
-            false => Err(EPERM),
-        }
+    /// `setuid`, `setgid` and their kin.
+    pub(super) fn become_other<T>(
+        &self,
+        what: Kind,
+        change: impl FnOnce(&mut Ids, bool) -> Result<T>,
+    ) -> Result<T> {
+        self.process.change_cred(|cred| {
+            let may = cred.is_root();
+            match what {
+                Kind::User => change(&mut cred.user, may),
+                Kind::Group => change(&mut cred.group, may),
+            }
+        })
+    }
+
+    /// `setfsuid` and `setfsgid`: the one of before.
+    pub(super) fn use_files_as(&self, what: Kind, id: u64) -> Result<u64> {
+        let before = self.become_other(what, |ids, may| Ok(ids.set_files(id as u32, may)));
+        before.map(u64::from)
     }
 
     /// `getresuid`, `getresgid`.
-    pub(super) fn put_users(&self, places: [u64; 3]) -> Result<u64> {
-        for at in places {
-            memory::write(&self.program.space, at, &[0; 4])?;
+    pub(super) fn put_ids(&self, ids: &Ids, places: [u64; 3]) -> Result<u64> {
+        for (at, id) in places.into_iter().zip([ids.real, ids.effective, ids.saved]) {
+            memory::write(&self.program.space, at, &id.to_le_bytes())?;
         }
         Ok(0)
     }
 
-    /// `setgroups`: of other groups none can be left or entered.
-    pub(super) fn set_groups(&self, count: u64, at: u64) -> Result<u64> {
-        if count > 65_536 {
+    /// `getgroups`: without room how many there are.
+    pub(super) fn put_groups(&self, room: u64, at: u64) -> Result<u64> {
+        let cred = self.process.cred();
+        let groups = cred.others();
+        let room = u32::try_from(room as i32).map_err(|_| EINVAL)? as usize;
+        if room != 0 && room < groups.len() {
             return Err(EINVAL);
         }
-        let mut id = [0; 4];
-        for index in 0..count {
-            memory::read(&self.program.space, at.wrapping_add(4 * index), &mut id)?;
-            if id != [0; 4] {
-                return Err(EPERM);
-            }
+        if room != 0 {
+            let bytes: Vec<u8> = groups.iter().flat_map(|id| id.to_le_bytes()).collect();
+            memory::write(&self.program.space, at, &bytes)?;
         }
+        Ok(groups.len() as u64)
+    }
+
+    /// `setgroups`.
+    pub(super) fn set_groups(&self, count: u64, at: u64) -> Result<u64> {
+        if !self.process.cred().is_root() {
+            return Err(EPERM);
+        }
+        let count = count as u32 as usize;
+        if count > MOST_GROUPS {
+            return Err(EINVAL);
+        }
+        let mut groups = Vec::new();
+        groups.try_reserve_exact(count).map_err(|_| ENOMEM)?;
+        let mut id = [0; 4];
+        for index in 0..count as u64 {
+            memory::read(&self.program.space, at.wrapping_add(4 * index), &mut id)?;
+            groups.push(u32::from_le_bytes(id));
+        }
+        self.process.change_cred(|cred| cred.set_others(groups))?;
         Ok(0)
     }
 
-    /// `capget`: all, of any process.
+    /// `capget`: all, or none: of the user 0.
     pub(super) fn capabilities(&self, header: u64, at: u64) -> Result<u64> {
         let form = (memory::read_word(&self.program.space, header)? & 0xffff_ffff) as u32;
         if form != FORM {
@@ -70,8 +108,13 @@ impl Task {
         if at == 0 {
             return Err(EFAULT);
         }
-        let [low, high] = [CAPABILITIES & 0xffff_ffff, CAPABILITIES >> 32];
-        let words = [low, low, 0, high, high, 0].map(|word| word as u32);
+        let user = self.process.cred().user;
+        let has = |is_root| if is_root { CAPABILITIES } else { 0 };
+        let effective = has(user.effective == 0);
+        let permitted = has([user.real, user.effective, user.saved].contains(&0));
+        let half = |shift: u32| [effective >> shift, permitted >> shift, 0];
+        let [low, high] = [half(0), half(32)].map(|it| it.map(|word| word & 0xffff_ffff));
+        let words = [low[0], low[1], low[2], high[0], high[1], high[2]].map(|word| word as u32);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         memory::write(&self.program.space, at, &bytes)?;
         Ok(0)

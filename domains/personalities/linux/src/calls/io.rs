@@ -1,6 +1,6 @@
 //! What is open: reading, writing, pipes, descriptors.
 
-use super::{O_CLOEXEC, O_NONBLOCK, Result, paths};
+use super::{O_CLOEXEC, O_NONBLOCK, Result, opening};
 use crate::errno::{EBADF, EINVAL, EMFILE, ENOLCK, ENOMEM, ENOTTY, EPIPE, ESPIPE, SIGPIPE};
 use crate::files::Open;
 use crate::lent::run;
@@ -10,6 +10,7 @@ use crate::process::Descriptors;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 use domain_rt::user::{UserBuf, UserSegment};
 
 /// `FS_IOC_GETVERSION`.
@@ -207,8 +208,11 @@ impl Task {
         count: u64,
         mut each: impl FnMut(&mut Self, u64, u64) -> Result<u64>,
     ) -> Result<u64> {
+        if count > UserBuf::MOST_SEGMENTS as u64 {
+            return Err(EINVAL);
+        }
         let mut done = 0;
-        for piece in 0..count.min(1024) {
+        for piece in 0..count {
             let [at, length] = self.get(pieces.wrapping_add(16 * piece))?;
             if length == 0 {
                 continue;
@@ -236,6 +240,17 @@ impl Task {
             .get_mut(descriptor as usize)
             .and_then(Option::take);
         slot.map(|_| 0).ok_or(EBADF)
+    }
+
+    /// Closes what `exec` closes, without the lock.
+    pub(super) fn close_for_exec(&mut self) {
+        let mut files = self.process.files.lock();
+        let closed: Vec<_> = files
+            .iter_mut()
+            .filter_map(|slot| slot.take_if(|(_, closes)| *closes))
+            .collect();
+        drop(files);
+        drop(closed);
     }
 
     /// `close_range`; with `flags` 4 they are closed by `exec`.
@@ -269,6 +284,9 @@ impl Task {
     }
 
     pub(super) fn pipe(&mut self, at: u64, flags: u64) -> Result<u64> {
+        if flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
+            return Err(EINVAL);
+        }
         let closes = flags & O_CLOEXEC != 0;
         let [read, write] = pipes::pipe(flags & O_NONBLOCK != 0).map(Open::Pipe);
         let read = self.place(Arc::new(read), 0, closes)?;
@@ -292,6 +310,14 @@ impl Task {
         drop(files);
         drop(before);
         Ok(to)
+    }
+
+    /// `dup3`: another one, or an error.
+    pub(super) fn duplicate_to_other(&mut self, from: u64, to: u64, flags: u64) -> Result<u64> {
+        match flags & !O_CLOEXEC {
+            0 if from != to => self.duplicate_to(from, to, flags != 0),
+            _ => Err(EINVAL),
+        }
     }
 
     /// Whether `exec` closes a descriptor; and sets it.
@@ -320,10 +346,15 @@ impl Task {
             0 | 1030 => self.place(open, value as usize, what == 1030),
             1 => Ok(u64::from(self.closes(descriptor, None)?)),
             2 => self.closes(descriptor, Some(value & 1 != 0)).map(|_| 0),
-            3 => Ok(paths::flags_of(&open)),
+            3 => Ok(opening::flags_of(&open)),
             4 => {
-                if let Open::Pipe(end) = &*open {
-                    end.set_never_waits(value & O_NONBLOCK != 0);
+                match &*open {
+                    Open::Pipe(end) => end.set_never_waits(value & O_NONBLOCK != 0),
+                    Open::Disk(open) => {
+                        let appends = value & opening::O_APPEND != 0;
+                        open.appends.store(appends, Ordering::Relaxed);
+                    }
+                    _ => {}
                 }
                 Ok(0)
             }

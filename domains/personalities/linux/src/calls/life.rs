@@ -3,6 +3,7 @@
 use super::Result;
 use crate::errno::{EAGAIN, EINVAL, ENOENT, ENOMEM, ENOSYS};
 use crate::memory::{self, Program};
+use crate::process::Told;
 use crate::programs::{Source, Wanted};
 use crate::task::{NO_STACK, Task};
 use alloc::sync::Arc;
@@ -153,17 +154,22 @@ impl Task {
             arguments,
             environment,
         };
-        let begun = system.load(&|path| self.program_at(path), wanted)?;
+        let cred = self.process.cred();
+        let begun = system.load(&|path| self.program_at(path), wanted, &cred)?;
         if !self.process.is_alone() {
             self.be_alone()?;
         }
         self.process.forget_handlers();
         self.signal_stack = NO_STACK;
-        for slot in &mut *self.process.files.lock() {
-            slot.take_if(|(_, closes)| *closes);
-        }
+        self.process.change_cred(|cred| {
+            cred.executed();
+            Ok(())
+        })?;
+        self.close_for_exec();
         *self.process.layout.lock() = begun.layout;
-        *self.process.told.lock() = begun.wanted.into();
+        let told = Told::new(begun.wanted, begun.file);
+        let before = core::mem::replace(&mut *self.process.told.lock(), told);
+        drop(before);
         self.replace(begun.program).map_err(|_| ENOMEM)
     }
 
@@ -178,15 +184,9 @@ impl Task {
                 .map(Source::Archive)
                 .ok_or(ENOENT);
         }
-        let whole = self.settled(files::resolve(&self.process.directory.lock(), path))?;
-        match system.disk_of(&whole) {
-            Some((disk, path)) => system.program_on(disk, path),
-            None => system
-                .files
-                .program(&whole)
-                .map(Source::Archive)
-                .ok_or(ENOENT),
-        }
+        let cred = self.process.cred();
+        let stand = self.process.directory.lock().clone();
+        self.view(&cred).program(&stand, path)
     }
 
     pub(super) fn wait_child_for(&mut self, which: i32, status: u64, options: u64) -> Result<u64> {

@@ -47,8 +47,10 @@ impl Task {
             if soft > hard {
                 return Err(EINVAL);
             }
-            // More descriptors than a table has room for nobody gets.
-            if kind == FILES && hard > MOST_FILES as u64 {
+            // More descriptors than a table has room for nobody gets, and more than before only the
+            // system's own user.
+            let is_more = hard > before[1] && !self.process.cred().is_root();
+            if is_more || kind == FILES && hard > MOST_FILES as u64 {
                 return Err(EPERM);
             }
             limits[kind] = [soft, hard];
@@ -97,13 +99,9 @@ impl Task {
 
     /// `syslog`: the size of the kernel's log, or the end of it.
     pub(super) fn kernel_log(&self, what: u64, at: u64, room: u64) -> Result<u64> {
-        let monitor = self
-            .process
-            .system
-            .authority
-            .monitor
-            .as_ref()
-            .ok_or(EPERM)?;
+        let monitor = self.process.system.authority.monitor.as_ref();
+        let is_root = self.process.cred().is_root();
+        let monitor = monitor.filter(|_| is_root).ok_or(EPERM)?;
         let text = log(monitor)?;
         match what {
             3 => {
@@ -124,6 +122,9 @@ impl Task {
                 second as u32,
                 0x2812_1969 | 0x0512_1996 | 0x1604_1998 | 0x2011_2000
             );
+        if !self.process.cred().is_root() {
+            return Err(EPERM);
+        }
         if !is_meant {
             return Err(EINVAL);
         }

@@ -6,6 +6,7 @@ mod io;
 mod life;
 pub mod limits;
 mod maps;
+mod opening;
 mod paths;
 mod signalling;
 mod syncing;
@@ -19,6 +20,7 @@ use crate::memory;
 use crate::task::{After, Task};
 use changes::AT_REMOVEDIR;
 use domain_rt::thread;
+use identity::Kind;
 use life::Birth;
 use linux::memory::Memory;
 
@@ -39,6 +41,11 @@ enum Other {
     /// The thread ends, or all threads of its process, with a status as `wait` has it.
     Leave(i32),
     End(i32),
+}
+
+/// The first three arguments, as numbers of users or groups.
+fn three(a: [u64; 6]) -> [u32; 3] {
+    [a[0], a[1], a[2]].map(|id| id as u32)
 }
 
 impl Task {
@@ -92,7 +99,7 @@ impl Task {
             18 => self.write_at(a[0], a[1], a[2], a[3]),
             19 => self.read_pieces(a[0], (a[1], a[2]), None),
             20 => self.write_pieces(a[0], (a[1], a[2]), None),
-            21 => self.is_there(AT_FDCWD, a[0], a[1]),
+            21 => self.is_there(AT_FDCWD, a[0], a[1], 0),
             22 => self.pipe(a[0], 0),
             24 => {
                 thread::yield_now();
@@ -102,7 +109,10 @@ impl Task {
             28 => self.advise(a[0], a[1], a[2]),
             34 => self.until(|| None::<u64>),
             23 => self.select([a[0], a[1], a[2], a[3], a[4]]),
-            102 | 104 | 107 | 108 => Ok(0),
+            102 => Ok(self.process.cred().user.real.into()),
+            104 => Ok(self.process.cred().group.real.into()),
+            107 => Ok(self.process.cred().user.effective.into()),
+            108 => Ok(self.process.cred().group.effective.into()),
             36 => self.timer(a[0], a[1]),
             37 => self.alarm(a[0]),
             38 => self.set_timer(a[0], a[1], a[2]),
@@ -115,13 +125,34 @@ impl Task {
             99 => self.machine(a[0]),
             100 => self.ticks(a[0]),
             103 => self.kernel_log(a[0], a[1], a[2]),
-            105 | 106 => self.become_user(&a[..1]),
-            113 | 114 => self.become_user(&a[..2]),
-            115 => Ok(0),
+            105 => self
+                .become_other(Kind::User, |ids, may| ids.set(a[0] as u32, may))
+                .map(|()| 0),
+            106 => self
+                .become_other(Kind::Group, |ids, may| ids.set(a[0] as u32, may))
+                .map(|()| 0),
+            113 => self
+                .become_other(Kind::User, |ids, may| {
+                    ids.set_two([a[0] as u32, a[1] as u32], may)
+                })
+                .map(|()| 0),
+            114 => self
+                .become_other(Kind::Group, |ids, may| {
+                    ids.set_two([a[0] as u32, a[1] as u32], may)
+                })
+                .map(|()| 0),
+            115 => self.put_groups(a[0], a[1]),
             116 => self.set_groups(a[0], a[1]),
-            117 | 119 => self.become_user(&a[..3]),
-            118 | 120 => self.put_users([a[0], a[1], a[2]]),
-            122 | 123 => Ok(0),
+            117 => self
+                .become_other(Kind::User, |ids, may| ids.set_three(three(a), may))
+                .map(|()| 0),
+            118 => self.put_ids(&self.process.cred().user, [a[0], a[1], a[2]]),
+            119 => self
+                .become_other(Kind::Group, |ids, may| ids.set_three(three(a), may))
+                .map(|()| 0),
+            120 => self.put_ids(&self.process.cred().group, [a[0], a[1], a[2]]),
+            122 => self.use_files_as(Kind::User, a[0]),
+            123 => self.use_files_as(Kind::Group, a[0]),
             124 => self.session_of(a[0] as u32),
             125 => self.capabilities(a[0], a[1]),
             127 => self.pending_signals(a[0], a[1]),
@@ -177,7 +208,7 @@ impl Task {
             82 => self.rename((AT_FDCWD, a[0]), (AT_FDCWD, a[1]), 0),
             83 => self.make_directory(AT_FDCWD, a[0], a[1]),
             84 => self.remove(AT_FDCWD, a[0], AT_REMOVEDIR),
-            85 => self.open(AT_FDCWD, a[0], paths::CREATES, a[1]),
+            85 => self.open(AT_FDCWD, a[0], opening::CREATES, a[1]),
             86 => self.add_name((AT_FDCWD, a[0]), (AT_FDCWD, a[1]), 0),
             87 => self.remove(AT_FDCWD, a[0], 0),
             88 => self.make_link(a[0], AT_FDCWD, a[1]),
@@ -229,7 +260,8 @@ impl Task {
             266 => self.make_link(a[0], a[1] as i32, a[2]),
             267 => self.read_link(a[0] as i32, a[1], a[2], a[3]),
             268 => self.set_mode(a[0] as i32, a[1], a[2]),
-            269 | 439 => self.is_there(a[0] as i32, a[1], a[2]),
+            269 => self.is_there(a[0] as i32, a[1], a[2], 0),
+            439 => self.is_there(a[0] as i32, a[1], a[2], a[3]),
             273 => {
                 self.robust = a[0];
                 Ok(0)
@@ -237,7 +269,7 @@ impl Task {
             277 => self.sync_range(a[0], a[1], a[2], a[3]),
             280 => self.set_times(a[0] as i32, a[1], a[2], a[3]),
             285 => self.allocate(a[0], a[1], a[2], a[3]),
-            292 => self.duplicate_to(a[0], a[1], a[2] & O_CLOEXEC != 0),
+            292 => self.duplicate_to_other(a[0], a[1], a[2]),
             293 => self.pipe(a[0], a[1]),
             295 => self.read_pieces(a[0], (a[1], a[2]), Some(a[3])),
             296 => self.write_pieces(a[0], (a[1], a[2]), Some(a[3])),

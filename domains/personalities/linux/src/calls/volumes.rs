@@ -2,9 +2,10 @@
 
 use super::{AT_FDCWD, Result};
 use crate::disk::Disk;
-use crate::errno::{EBADF, EOPNOTSUPP};
+use crate::errno::{EBADF, ENOENT, EOPNOTSUPP};
 use crate::files::Open;
 use crate::task::Task;
+use crate::walk::Node;
 use alloc::sync::Arc;
 
 /// The kinds of file systems (`linux/magic.h`): ext2 to ext4, `/proc`, files in memory.
@@ -16,14 +17,12 @@ const LONGEST: u64 = 255;
 impl Task {
     /// `statfs`.
     pub(super) fn volume_at(&self, path: u64, at: u64) -> Result<u64> {
-        let whole = self.settled(self.whole(AT_FDCWD, path)?)?;
-        self.attributes(&whole, true)?;
-        let disk = self
-            .process
-            .system
-            .disk_of(&whole)
-            .map(|(disk, _)| disk.clone());
-        self.put_volume(disk.as_ref(), at)
+        let path = self.path(AT_FDCWD, path)?;
+        let is_on_disk = self.walked(&path, true, |_, led, _| {
+            Ok(matches!(led.node.as_ref().ok_or(ENOENT)?, Node::Disk(_)))
+        })?;
+        let disk = self.process.system.disk.as_ref().filter(|_| is_on_disk);
+        self.put_volume(disk, at)
     }
 
     /// `fstatfs`.
@@ -52,9 +51,11 @@ impl Task {
 
     /// `getxattr` and its kin, by path: no file has any.
     pub(super) fn extended_at(&self, path: u64, follows: bool) -> Result<u64> {
-        let whole = self.whole(AT_FDCWD, path)?;
-        self.attributes(&whole, follows)?;
-        Err(EOPNOTSUPP)
+        let path = self.path(AT_FDCWD, path)?;
+        self.walked(&path, follows, |_, led, _| match led.node {
+            Some(_) => Err(EOPNOTSUPP),
+            None => Err(ENOENT),
+        })
     }
 
     /// `fgetxattr` and its kin.

@@ -3,43 +3,34 @@
 //! A change is made once, through a lane of the shadow's: who would ask for it twice could be told
 //! that there is what he has made himself.
 
-use super::{Disk, DiskFile, Led, There, fs_error, text};
-use crate::errno::{
-    EBUSY, EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM, ESTALE, Error,
-};
+use super::{Disk, Node, fs_error, text};
+use crate::errno::{EISDIR, ENOTDIR, Error};
 use alloc::sync::Arc;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, LaneOutcome, RVec, Renaming,
 };
-use mounts::Known;
+use mounts::{Known, Seat};
 
-/// How a file is to be opened.
+/// What is made.
 #[derive(Clone, Copy)]
-pub struct Wish {
-    /// It is made if there is none, with this mode.
-    pub makes: Option<u16>,
-    /// It is an error if there is one.
-    pub is_new: bool,
-    /// What it has is cut off.
-    pub cuts: bool,
-    /// It is written to, so it is no directory.
-    pub writes: bool,
-    /// A symbolic link is followed.
-    pub follows: bool,
-    /// Nothing but a directory will do.
-    pub is_directory: bool,
+pub enum Making<'a> {
+    File,
+    Directory,
+    /// What is no directory; the number is that of a device.
+    Node(FileKind, u32),
+    /// A symbolic link, with where it leads.
+    Link(&'a [u8]),
 }
 
-impl Wish {
-    /// What is there is read, wherever symbolic links lead.
-    pub const READ: Wish = Wish {
-        makes: None,
-        is_new: false,
-        cuts: false,
-        writes: false,
-        follows: true,
-        is_directory: false,
-    };
+impl Making<'_> {
+    fn kind(&self) -> FileKind {
+        match self {
+            Making::File => FileKind::Regular,
+            Making::Directory => FileKind::Directory,
+            Making::Node(kind, _) => *kind,
+            Making::Link(_) => FileKind::Symlink,
+        }
+    }
 }
 
 /// What comes of a change.
@@ -59,25 +50,11 @@ impl Outcome for () {
     fn found(_: &LaneOutcome) -> Self {}
 }
 
-/// The directory and the name in it that a path leads to. The root has no name.
-fn named(found: &Led) -> Result<(Known, RVec<u8>), Error> {
-    if found.name.is_empty() {
-        return Err(EEXIST);
-    }
-    let name = text(&found.name).map_err(|error| fs_error(error.into()))?;
-    Ok((found.directory, name))
+fn bytes(name: &[u8]) -> Result<RVec<u8>, Error> {
+    text(name).map_err(|error| fs_error(error.into()))
 }
 
 impl Disk {
-    /// Makes a change of a name in a directory.
-    fn change<T: Outcome>(
-        &self,
-        directory: Known,
-        change: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
-    ) -> Result<T, Error> {
-        self.change_on([Some(directory), None], change)
-    }
-
     /// Makes a change about one or two inodes.
     fn change_on<T: Outcome>(
         &self,
@@ -92,175 +69,106 @@ impl Disk {
         self.ask(|fs| fs.statistics())
     }
 
-    /// Opens what a path leads to.
-    pub fn open(self: &Arc<Self>, path: &[u8], wish: Wish) -> Result<There, Error> {
-        self.look_again(|before| {
-            let follows = wish.follows && !wish.is_new;
-            let found = self.walk(path, follows)?;
-            let opened = match (&found.node, wish.makes) {
-                (Some(_), _) if wish.is_new => return Err(EEXIST),
-                (Some(_), _) => self.open_there(&found, wish, before),
-                (None, Some(mode)) => self.open_new(&found, mode),
-                (None, None) => return Err(ENOENT),
-            };
-            match opened {
-                // Somebody else was faster, to make it or to remove it.
-                Err(EEXIST) if !wish.is_new => Err(ESTALE),
-                Err(ENOENT) if wish.makes.is_some() => Err(ESTALE),
-                opened => opened,
-            }
-        })
-    }
-
-    fn open_there(self: &Arc<Self>, found: &Led, wish: Wish, before: u32) -> Result<There, Error> {
-        let of = found.node.ok_or(ENOENT)?;
-        match of.kind {
-            FileKind::Directory if wish.writes || wish.makes.is_some() => return Err(EISDIR),
-            FileKind::Directory => return Ok(There::Directory),
-            _ if wish.is_directory => return Err(ENOTDIR),
-            FileKind::Symlink => return Err(ELOOP),
-            FileKind::CharacterDevice => return Ok(There::Device(of.device)),
-            FileKind::Pipe => return Ok(There::Pipe(self.take(found, before)?.1)),
-            // Nobody is behind them.
-            FileKind::BlockDevice | FileKind::Socket => return Err(ENXIO),
-            FileKind::Regular => {}
-        }
-        let file = DiskFile::new(self, self.take(found, before)?.1);
-        if wish.cuts {
-            file.set_length(0)?;
-        }
-        Ok(There::File(file))
-    }
-
-    fn open_new(self: &Arc<Self>, found: &Led, mode: u16) -> Result<There, Error> {
-        let (directory, name) = named(found)?;
-        let create = |fs: &Handle<dyn FileSystem>| {
-            fs.create(directory.inode, &name, FileKind::Regular, mode)
-        };
-        let made = self.change(directory, create)?;
-        // Somebody may have removed it already, and its number may be another's.
-        let there = self.mount.ask(|live| live.find(directory, &name));
-        let there = there.map_err(fs_error)?.filter(|of| of.inode == made);
-        let known = Known::from(&there.ok_or(ESTALE)?);
-        let seat = self.mount.hold(known, FileKind::Regular);
-        let seat = seat.map_err(fs_error)?;
-        Ok(There::File(DiskFile::new(self, seat)))
-    }
-
-    /// `mkdir`.
-    pub fn make_directory(&self, path: &[u8], mode: u16) -> Result<(), Error> {
-        self.look_again(|_| {
-            let (directory, name) = self.free(path)?;
-            let create = |fs: &Handle<dyn FileSystem>| {
-                fs.create(directory.inode, &name, FileKind::Directory, mode)
-            };
-            self.change(directory, create).map(|_| ())
-        })
-    }
-
-    /// The directory and the name in it that a path leads to, where nothing is.
-    fn free(&self, path: &[u8]) -> Result<(Known, RVec<u8>), Error> {
-        let found = self.walk(path, false)?;
-        match found.node {
-            Some(_) => Err(EEXIST),
-            None => named(&found),
-        }
-    }
-
-    /// `mknod`, of what is no directory; `device` is the number of a device.
-    pub fn make_node(
+    /// Makes something under a name in a directory, with an owner, a group and a mode; what it is,
+    /// held, or nothing if somebody has removed it again. Until it has its owner it has no mode,
+    /// and the directory's lock is held.
+    ///
+    /// # Errors
+    /// `EEXIST`. The file system's. `ESTALE`: the directory is another by now.
+    pub fn make(
         &self,
-        path: &[u8],
-        kind: FileKind,
-        mode: u16,
-        device: u32,
-    ) -> Result<(), Error> {
-        self.look_again(|_| {
-            let (directory, name) = self.free(path)?;
-            let make = |fs: &Handle<dyn FileSystem>| match kind {
-                FileKind::Regular => fs.create(directory.inode, &name, kind, mode),
-                _ => fs.make_node(directory.inode, &name, kind, mode, device),
-            };
-            self.change(directory, make).map(|_| ())
-        })
-    }
-
-    /// `symlink`.
-    pub fn make_link(&self, target: &[u8], path: &[u8]) -> Result<(), Error> {
-        let target = text(target).map_err(|error| fs_error(error.into()))?;
-        self.look_again(|_| {
-            let (directory, name) = named(&self.walk(path, false)?)?;
-            let make = |fs: &Handle<dyn FileSystem>| fs.symlink(directory.inode, &name, &target);
-            self.change(directory, make).map(|_| ())
-        })
+        (directory, name): (&Node, &[u8]),
+        what: Making<'_>,
+        (user, group, mode): (u32, u32, u16),
+    ) -> Result<Option<Arc<Seat>>, Error> {
+        let (within, kind, name) = (directory.inode(), what.kind(), bytes(name)?);
+        let target = match what {
+            Making::Link(target) => target,
+            _ => b"",
+        };
+        let target = bytes(target)?;
+        let is_given = (user, group) != (0, 0);
+        let lock = is_given.then(|| self.lock_of(within));
+        let _alone = lock.as_ref().map(|lock| lock.lock());
+        let first_mode = if is_given { 0 } else { mode };
+        let make = |fs: &Handle<dyn FileSystem>| match what {
+            Making::File | Making::Directory => fs.create(within, &name, kind, first_mode),
+            Making::Node(FileKind::Regular, _) => fs.create(within, &name, kind, first_mode),
+            Making::Node(_, device) => fs.make_node(within, &name, kind, first_mode, device),
+            Making::Link(_) => fs.symlink(within, &name, &target),
+        };
+        let made = self.change_on([Some(directory.known), None], make)?;
+        // Somebody may have removed it already, and its number may be another's.
+        let there = match self.mount.ask(|live| live.find(directory.known, &name)) {
+            Err(FsError::Stale) => None,
+            there => there.map_err(fs_error)?,
+        };
+        let Some(of) = there.filter(|of| of.inode == made) else {
+            return Ok(None);
+        };
+        let seat = match self.mount.hold(Known::from(&of), kind) {
+            Err(FsError::Stale) => return Ok(None),
+            seat => seat.map_err(fs_error)?,
+        };
+        if is_given {
+            self.set_owner(made, [Some(user), Some(group)])?;
+        }
+        if is_given && kind != FileKind::Symlink {
+            self.set_mode(made, mode)?;
+        }
+        Ok(Some(seat))
     }
 
     /// `link`.
-    pub fn add_name(&self, old: &[u8], new: &[u8]) -> Result<(), Error> {
-        self.look_again(|_| {
-            let of = self.walk(old, false)?.node.ok_or(ENOENT)?;
-            let (directory, name) = self.free(new)?;
-            if of.kind == FileKind::Directory {
-                return Err(EPERM);
-            }
-            let on = [Some(directory), Some(Known::from(&of))];
-            self.change_on(on, |fs| fs.link(directory.inode, &name, of.inode))
-        })
+    pub fn add_name(&self, of: &Node, (directory, name): (&Node, &[u8])) -> Result<(), Error> {
+        let name = bytes(name)?;
+        let on = [Some(directory.known), Some(of.known)];
+        self.change_on(on, |fs| fs.link(directory.inode(), &name, of.inode()))
     }
 
     /// `unlink`, or `rmdir`.
-    pub fn remove(&self, path: &[u8], is_directory: bool) -> Result<(), Error> {
-        self.look_again(|_| {
-            let found = self.walk(path, false)?;
-            let of = found.node.as_ref().ok_or(ENOENT)?;
-            let (directory, name) = named(&found).map_err(|_| EBUSY)?;
-            match (of.kind, is_directory) {
-                (FileKind::Directory, true) => {
-                    self.change(directory, |fs| fs.remove_directory(directory.inode, &name))
-                }
-                (FileKind::Directory, false) => Err(EISDIR),
-                (_, true) => Err(ENOTDIR),
-                (_, false) => self.change(directory, |fs| fs.unlink(directory.inode, &name)),
-            }
-        })
+    pub fn remove(
+        &self,
+        (directory, name): (&Node, &[u8]),
+        node: &Node,
+        is_directory: bool,
+    ) -> Result<(), Error> {
+        let (within, name) = (directory.inode(), bytes(name)?);
+        let on = [Some(directory.known), None];
+        match (node.is_directory(), is_directory) {
+            (true, true) => self.change_on(on, |fs| fs.remove_directory(within, &name)),
+            (true, false) => Err(EISDIR),
+            (false, true) => Err(ENOTDIR),
+            (false, false) => self.change_on(on, |fs| fs.unlink(within, &name)),
+        }
     }
 
     /// `renameat2`.
-    pub fn rename(&self, old: &[u8], new: &[u8], how: Renaming) -> Result<(), Error> {
-        self.look_again(|_| {
-            let found = self.walk(old, false)?;
-            found.node.as_ref().ok_or(ENOENT)?;
-            let busy = |_| EBUSY;
-            let (from, name) = named(&found).map_err(busy)?;
-            let (to, new_name) = named(&self.walk(new, false)?).map_err(busy)?;
-            self.change_on([Some(from), Some(to)], |fs| {
-                fs.rename(from.inode, &name, to.inode, &new_name, how)
-            })
+    pub fn rename(
+        &self,
+        (from, name): (&Node, &[u8]),
+        (to, new_name): (&Node, &[u8]),
+        how: Renaming,
+    ) -> Result<(), Error> {
+        let [name, new_name] = [bytes(name)?, bytes(new_name)?];
+        self.change_on([Some(from.known), Some(to.known)], |fs| {
+            fs.rename(from.inode(), &name, to.inode(), &new_name, how)
         })
     }
 
-    /// `chmod`.
+    /// `chmod` of an inode that is held, with its lock.
     pub fn set_mode(&self, inode: u64, mode: u16) -> Result<(), Error> {
         self.ask(|fs| fs.set_mode(inode, mode))
     }
 
-    /// `chown`; `None` stays.
+    /// `chown`, likewise; `None` stays.
     pub fn set_owner(&self, inode: u64, [user, group]: [Option<u32>; 2]) -> Result<(), Error> {
         self.ask(|fs| fs.set_owner(inode, user, group))
     }
 
-    /// `utimensat`: of the last access and the last change; `None` stays.
+    /// `utimensat`, likewise: of the last access and the last change; `None` stays.
     pub fn set_times(&self, inode: u64, [a, m]: [Option<u64>; 2]) -> Result<(), Error> {
         self.ask(|fs| fs.set_times(inode, a, m))
-    }
-
-    /// `truncate`.
-    pub fn set_length(self: &Arc<Self>, path: &[u8], length: u64) -> Result<(), Error> {
-        self.with(path, true, |of| match of.kind {
-            FileKind::Regular => self.ask(|fs| fs.truncate(of.inode, length)),
-            FileKind::Directory => Err(EISDIR),
-            _ => Err(EINVAL),
-        })
     }
 
     /// Returns when what was written before would survive a power cut.

@@ -1,15 +1,16 @@
 //! A file that is open or mapped.
 
-use super::{Disk, attributes, fs_error};
+use super::{Disk, Node, attributes, fs_error};
 use crate::errno::{EBADF, EFAULT, EINVAL, EIO, ENOMEM, ENXIO, Error};
 use crate::lent::Lent;
 use crate::memory::PAGE;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 use domain_rt::sync::Mutex;
 use domain_rt::user::{UserDirection, UserSegment};
-use interfaces::{FileSystem, FsError, Handle, MemoryError, RVec, RpcError, VmoView};
+use interfaces::{FileKind, FileSystem, FsError, Handle, MemoryError, RVec, RpcError, VmoView};
 use linux::files::Attributes;
 use mounts::{Live, Seat};
 
@@ -27,6 +28,9 @@ pub const SEEK_HOLE: u64 = 4;
 const PIECE: u64 = 256 << 10;
 const MOST_BYTES: u64 = 0x7fff_f000;
 
+/// No file is longer, as Linux has it for file systems with blocks of 4 KiB.
+const MOST_OFFSET: u64 = (16 << 40) - 4096;
+
 /// A way to a file's pages.
 type View = Arc<Handle<dyn VmoView>>;
 
@@ -42,6 +46,8 @@ pub struct DiskFile {
     view: Mutex<Option<Way>>,
     /// Passes from instance to instance.
     seat: Arc<Seat>,
+    /// See [`Disk::lock_of`], once something is changed.
+    lock: Mutex<Option<Arc<Mutex<()>>>>,
 }
 
 /// A file that is mapped.
@@ -61,12 +67,23 @@ pub struct Access {
     pub appends: bool,
 }
 
+impl Access {
+    /// To be read.
+    pub const READ: Access = Access {
+        reads: true,
+        writes: false,
+        appends: false,
+    };
+}
+
 /// An open file: what all its descriptors have in common.
 pub struct OnDisk {
     /// Where it was found, from the root on.
     pub path: Vec<u8>,
     pub file: Arc<DiskFile>,
     pub access: Access,
+    /// All that is written comes behind the end.
+    pub appends: AtomicBool,
     /// Where is read and written next; locked meanwhile.
     position: Mutex<u64>,
 }
@@ -104,7 +121,15 @@ impl DiskFile {
             inode: seat.inode(),
             view: Mutex::new(None),
             seat,
+            lock: Mutex::new(None),
         }
+    }
+
+    /// The lock of its inode.
+    fn lock(&self) -> Arc<Mutex<()>> {
+        let mut lock = self.lock.lock();
+        lock.get_or_insert_with(|| self.disk.lock_of(self.inode))
+            .clone()
     }
 
     /// Asks something that may be asked twice, with the file held by who is asked.
@@ -327,6 +352,8 @@ impl DiskFile {
 
     /// Makes it shorter, or longer by zeros.
     pub fn set_length(&self, length: u64) -> Result<(), Error> {
+        let lock = self.lock();
+        let _alone = lock.lock();
         self.ask(|fs| fs.truncate(self.inode, length))
     }
 
@@ -352,6 +379,11 @@ impl DiskFile {
         })
     }
 
+    /// As a path leads to it.
+    pub fn as_node(&self) -> Node {
+        Node::held(self.inode, FileKind::Regular)
+    }
+
     /// The disk that it is on, and its number there.
     pub fn node(&self) -> (&Arc<Disk>, u64) {
         (&self.disk, self.inode)
@@ -359,6 +391,8 @@ impl DiskFile {
 
     /// `fallocate` that makes a hole.
     pub fn punch(&self, offset: u64, length: u64) -> Result<(), Error> {
+        let lock = self.lock();
+        let _alone = lock.lock();
         self.ask(|fs| fs.punch(self.inode, offset, length))
     }
 
@@ -408,10 +442,11 @@ impl Mapped {
 
 impl OnDisk {
     /// The file, at its beginning.
-    pub fn new(path: Vec<u8>, file: DiskFile, access: Access) -> Self {
+    pub fn new(path: Vec<u8>, file: Arc<DiskFile>, access: Access) -> Self {
         OnDisk {
             path,
-            file: Arc::new(file),
+            file,
+            appends: AtomicBool::new(access.appends),
             access,
             position: Mutex::new(0),
         }
@@ -457,7 +492,9 @@ impl OnDisk {
         let mut end = None;
         let mut write = |to: u64| {
             // With `O_APPEND` at the end, as on Linux, whatever POSIX says of `pwrite`.
-            let to = (!self.access.appends).then_some(to);
+            let to = (!self.appends.load(Ordering::Relaxed)).then_some(to);
+            let lock = file.lock();
+            let _alone = lock.lock();
             in_pieces(task, from.len(), |done, count| {
                 let to = to.map(|to| to.saturating_add(done));
                 let (behind, count) = file.write_from(&from, done, to, count)?;
@@ -491,8 +528,10 @@ impl OnDisk {
             _ => return Err(EINVAL),
         };
         let to = base.checked_add_signed(offset).ok_or(EINVAL)?;
-        // What lies beyond no offset of a call can say.
-        *position = i64::try_from(to).map_err(|_| EINVAL)? as u64;
+        if to > MOST_OFFSET {
+            return Err(EINVAL);
+        }
+        *position = to;
         Ok(to)
     }
 }

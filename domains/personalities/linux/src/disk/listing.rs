@@ -1,11 +1,12 @@
 //! A directory that is being listed: what of it was asked for and not told yet. So who removes what
 //! he is told of misses nothing behind it.
 
-use super::Disk;
+use super::{Disk, Node, fs_error};
 use crate::errno::Error;
 use alloc::vec::Vec;
 use interfaces::RVec;
 use linux::files::{self, BLOCK, CHARACTER, DIRECTORY, FIFO, LINK, Named, REGULAR, SOCKET};
+use mounts::Seat;
 use vfs::entries::{self, Entries};
 
 /// Bytes of directory entries that are asked for at once.
@@ -21,6 +22,8 @@ pub struct Listing {
     cookie: u64,
     /// How many names the program knows in all.
     count: u64,
+    /// How many it does not want to know: it goes on behind them.
+    passed: u64,
 }
 
 fn kind_of(kind: u8) -> u32 {
@@ -37,9 +40,22 @@ fn kind_of(kind: u8) -> u32 {
 }
 
 impl Listing {
+    /// Goes on behind the first `count` names, as they are told by then.
+    pub fn behind(count: u64) -> Self {
+        Listing {
+            passed: count,
+            ..Self::default()
+        }
+    }
+
+    /// How many names lie behind it.
+    pub fn count(&self) -> u64 {
+        self.count + self.passed
+    }
+
     /// The next names in the form of `getdents64`, as many as `room` bytes have room for; none at
     /// the end.
-    pub fn next(&mut self, disk: &Disk, path: &[u8], room: usize) -> Result<Vec<u8>, Error> {
+    pub fn next(&mut self, disk: &Disk, seat: &Seat, room: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         loop {
             let count = files::list(&mut bytes, self.rest(), self.count, room)?;
@@ -49,17 +65,28 @@ impl Listing {
                 return Ok(bytes);
             }
             let from = self.cookie;
-            let (told, cookie) = disk.with(path, true, |of| {
-                disk.ask(|fs| {
-                    let room = RVec::zeroed(ROOM)?;
-                    fs.read_directory(of.inode, from, room)
-                })
-            })?;
+            let told = disk.mount.ask_held(seat, |live| {
+                let room = RVec::zeroed(ROOM)?;
+                live.fs.read_directory(seat.inode(), from, room)
+            });
+            let (told, cookie) = told.map_err(fs_error)?;
             if told.is_empty() {
                 return Ok(bytes);
             }
             (self.told, self.known, self.cookie) = (Some(told), 0, cookie);
+            self.pass();
         }
+    }
+
+    /// Leaves out names that the program does not want to know.
+    fn pass(&mut self) {
+        let there = self
+            .rest()
+            .take(self.passed.try_into().unwrap_or(usize::MAX));
+        let left_out = there.count();
+        self.known += left_out;
+        self.count += left_out as u64;
+        self.passed -= left_out as u64;
     }
 
     /// Names that the program does not know.
@@ -71,5 +98,27 @@ impl Listing {
             kind: kind_of(entry.kind),
             inode: entry.inode,
         })
+    }
+}
+
+impl Disk {
+    /// The name that a directory has for an inode, if it has one.
+    pub fn name_in(&self, directory: &Node, inode: u64) -> Result<Option<Vec<u8>>, Error> {
+        let mut from = 0;
+        loop {
+            let told = self.mount.ask(|live| {
+                let room = RVec::zeroed(ROOM)?;
+                live.fs.read_directory(directory.inode(), from, room)
+            });
+            let (told, cookie) = told.map_err(fs_error)?;
+            let mut entries = Entries::new(&told);
+            let named = entries.find(|it| it.inode == inode && !matches!(it.name, b"." | b".."));
+            match named {
+                Some(entry) => return Ok(Some(entry.name.to_vec())),
+                // The place goes up, so the listing ends.
+                None if told.is_empty() || cookie <= from => return Ok(None),
+                None => from = cookie,
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::{DEVICE, Special, names};
 use crate::errno::{ENOENT, ENXIO, Error};
 use crate::files::Open;
-use crate::task::Task;
+use crate::walk::View;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use linux::files::{DIRECTORY, LINK};
@@ -18,7 +18,7 @@ const LINKS: [(&str, &str); 4] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
-impl Task {
+impl View<'_> {
     /// What stands in `/dev`.
     pub(super) fn device_at(&self, path: &[&[u8]]) -> Result<Special, Error> {
         let open = |open| Ok(Special::Open(Arc::new(open)));
@@ -29,7 +29,7 @@ impl Task {
             [b"full"] => open(Open::Full),
             [b"random" | b"urandom"] => open(Open::Random),
             [b"tty" | b"console"] => {
-                let terminal = self.process.system.terminal.clone();
+                let terminal = self.system.terminal.clone();
                 open(terminal.map(Open::Terminal).ok_or(ENXIO)?)
             }
             [name] => {

@@ -2,8 +2,9 @@
 
 use super::{Special, TEXT, names, number, told};
 use crate::errno::{ENOENT, Error};
+use crate::files::{Directory, Open};
 use crate::process::Process;
-use crate::task::Task;
+use crate::walk::View;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -13,7 +14,7 @@ use linux::files::{DIRECTORY, LINK};
 /// The longest name of a command.
 const COMMAND: usize = 15;
 
-impl Task {
+impl View<'_> {
     /// What stands at a path behind the number of a process.
     pub(super) fn of_process(
         &self,
@@ -23,11 +24,15 @@ impl Task {
         let text = |text: String| Ok(Special::Text(text.into_bytes()));
         match path {
             [] => Ok(Special::Directory(all())),
-            [b"exe"] => Ok(Special::Link(told(process).path)),
+            [b"exe"] => {
+                let open = told(process).file.ok_or(ENOENT)?;
+                Ok(Special::Magic(process.id, open))
+            }
             [b"root"] => Ok(Special::Link(b"/".to_vec())),
             [b"cwd"] => {
-                let directory = process.directory.lock().clone();
-                Ok(Special::Link([b"/", &directory[..]].concat()))
+                let stand = process.directory.lock().clone();
+                let open = Open::Directory(Directory::new(stand, Vec::new()));
+                Ok(Special::Magic(process.id, Arc::new(open)))
             }
             [b"cmdline"] => Ok(Special::Text(told(process).line)),
             [b"comm"] => {
@@ -47,15 +52,14 @@ impl Task {
                 let (open, _) = slot.ok_or(ENOENT)?;
                 let open = open.clone();
                 drop(files);
-                let text = open.name();
-                Ok(Special::Magic(open, text))
+                Ok(Special::Magic(process.id, open))
             }
             _ => Err(ENOENT),
         }
     }
 
     fn stat_of(&self, process: &Arc<Process>) -> Vec<u8> {
-        let [parent, group] = self.process.system.kin(process.id).unwrap_or_default();
+        let [parent, group] = self.system.kin(process.id).unwrap_or_default();
         let state = if process.is_stopped() { 'T' } else { 'S' };
         let start = format!("{} (", process.id);
         let rest = format!(
