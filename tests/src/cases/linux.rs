@@ -28,7 +28,7 @@ const CTRL_C: &[u8] = &[3];
 const CTRL_Z: &[u8] = &[26];
 
 /// A disk of Debian's packages of this test's own.
-fn debian_disk(bench: &Bench<'_>) -> Result<PathBuf> {
+pub(super) fn debian_disk(bench: &Bench<'_>) -> Result<PathBuf> {
     let original = debian::default(&bench.site.project)?;
     let copy = bench.folder.join("debian.img");
     let mut copied = Command::new("cp");
@@ -38,7 +38,7 @@ fn debian_disk(bench: &Bench<'_>) -> Result<PathBuf> {
 }
 
 /// The machine of `run --linux`.
-fn machine(bench: &Bench<'_>, disk: &Path) -> Result<Machine> {
+pub(super) fn machine(bench: &Bench<'_>, disk: &Path) -> Result<Machine> {
     let project = &bench.site.project;
     let manifest = std::fs::read_to_string(project.root.join("images/linux.toml"))?;
     let mut machine = bench.machine_by(&manifest)?;
@@ -114,7 +114,13 @@ fn programs(bench: &Bench<'_>) -> Result<()> {
 }
 
 /// Puts a file into the root of a disk.
-fn put(bench: &Bench<'_>, disk: &Path, name: &str, content: &[u8], mode: &str) -> Result<()> {
+pub(super) fn put(
+    bench: &Bench<'_>,
+    disk: &Path,
+    name: &str,
+    content: &[u8],
+    mode: &str,
+) -> Result<()> {
     let file = bench.folder.join(name);
     std::fs::write(&file, content)?;
     let file = file.display();
@@ -125,7 +131,7 @@ fn put(bench: &Bench<'_>, disk: &Path, name: &str, content: &[u8], mode: &str) -
 }
 
 /// A program of the peers, made by the host's compiler.
-fn compiled(bench: &Bench<'_>, source: &str) -> Result<PathBuf> {
+pub(super) fn compiled(bench: &Bench<'_>, source: &str) -> Result<PathBuf> {
     let program = bench.folder.join("program");
     let mut compiler = Command::new("gcc");
     compiler.args(["-O1", "-pthread", "-o"]).arg(&program);

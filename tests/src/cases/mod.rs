@@ -26,6 +26,7 @@ mod images;
 mod init;
 mod limits;
 mod linux;
+mod linux_files;
 mod manifests;
 mod mapping;
 mod mounts;
@@ -82,6 +83,7 @@ pub fn all() -> Vec<Case> {
         hog::CASES,
         limits::CASES,
         linux::CASES,
+        linux_files::CASES,
         changes::CASES,
         agreement::CASES,
         times::CASES,
