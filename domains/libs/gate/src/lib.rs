@@ -109,7 +109,7 @@ impl Passage {
     }
 
     /// Passes that are out.
-    fn inside(&self) -> u64 {
+    pub fn inside(&self) -> u64 {
         self.state.load(Ordering::Acquire) % CLOSER
     }
 

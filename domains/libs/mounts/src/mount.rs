@@ -244,6 +244,11 @@ impl Mount {
         Ok(self.passage.enter()?)
     }
 
+    /// Calls of the file system that are under way at this moment.
+    pub fn under_way(&self) -> u64 {
+        self.passage.inside()
+    }
+
     /// Starts the file system now, and says why that cannot be done.
     ///
     /// # Errors

@@ -121,6 +121,11 @@ impl Disk {
         }
     }
 
+    /// Calls of programs at the file system that are under way at this moment.
+    pub fn under_way(&self) -> u64 {
+        self.mount.under_way()
+    }
+
     /// Asks something that may be asked twice.
     fn ask<T>(
         &self,

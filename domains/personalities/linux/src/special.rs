@@ -3,11 +3,13 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`counted`] | the calls between domains that were counted |
 //! | [`device`] | `/dev` |
 //! | [`machine`] | what `/proc` tells of the machine |
 //! | [`own`] | what `/proc/PID` tells of a process |
 //! | [`system`] | the system itself, in `/sys/kernel/trefoil` |
 
+mod counted;
 mod device;
 mod machine;
 mod own;

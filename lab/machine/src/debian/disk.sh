@@ -163,33 +163,106 @@ have_program() {
 }
 have_program usr/bin/trefoil <<'PROGRAM'
 #!/bin/sh
-# Looks at the parts of the system, and strikes them.
+# Looks at the parts of the system, and strikes them. The files that it uses are there where the
+# manifest grants the personality `monitor` and `control`, and root alone may write to them.
 system=/sys/kernel/trefoil
 usage() {
     cat <<'TEXT'
 usage: trefoil domains              list the domains
-       trefoil crash NAME...        have domains crash, each in its next call
+       trefoil crash NAME...        have domains crash, and say how long each was away
+       trefoil calls                who called whom, how often and for how long
+       trefoil calls on|timed|off|reset
+                                    count calls from now on, time each of them, stop, begin anew
        trefoil log                  show the kernel's log
-Drivers and file systems are restarted, and programs go on. Try:
-       md5sum /usr/bin/* | tail -1 & trefoil crash virtio-blk ext2 vfs; wait; trefoil log | tail
+Drivers and file systems are restarted, and programs go on. `files` is a name for vfs. Try:
+       md5sum /usr/bin/* | tail -1 & trefoil crash virtio-blk ext2 files; wait; trefoil log | tail
 TEXT
 }
-case "${1-}" in
-domains) exec cat $system/domains ;;
-log) exec cat $system/log ;;
+wrong() {
+    echo "trefoil: $1" >&2
+    exit "${2:-1}"
+}
+has() { [ -e "$system/$1" ] || wrong "the manifest of this system does not grant that"; }
+# The time in the last line of the log.
+last() { tail -n 1 $system/log | sed 's/^\[ *\([0-9.]*\)\].*/\1/'; }
+# away SINCE NAME...: a line for each domain that crashed after SINCE and serves again. The status
+# is 0 if all of them do.
+away() {
+    awk -v since="$1" -v names="$2" '
+        BEGIN { count = split(names, want, " ") }
+        {
+            time = $0
+            sub(/^\[ */, "", time)
+            time += 0
+            rest = $0
+            sub(/^\[[^]]*\] /, "", rest)
+            for (i = 1; i <= count; i++) {
+                name = want[i]
+                if (time > since && !(name in down) && index(rest, name ": domain ") == 1 &&
+                    rest ~ / crashed in /)
+                    down[name] = time
+                if ((name in down) && !(name in up) && time >= down[name] &&
+                    index(rest, "init: " name ": instance ") == 1 && rest ~ / started in /)
+                    up[name] = time
+            }
+        }
+        END {
+            for (i = 1; i <= count; i++) {
+                name = want[i]
+                if (name in up)
+                    printf "%s crashed and was away for %.1f ms\n", name, (up[name] - down[name]) * 1000
+                else {
+                    missing = 1
+                    if (name in down)
+                        printf "%s crashed and is not back yet\n", name
+                    else
+                        printf "%s will crash in its next call\n", name
+                }
+            }
+            exit missing
+        }' $system/log
+}
+crash() {
+    has strike
+    since=$(last)
+    names=
+    for name in "$@"; do
+        [ "$name" != files ] || name=vfs
+        echo "$name" 2>/dev/null >$system/strike ||
+            wrong "there is no domain $name; \`trefoil domains\` lists them"
+        case " $names " in *" $name "*) ;; *) names="$names $name" ;; esac
+    done
+    # A write that reaches the disk is a call for each of them.
+    probe=$(mktemp /tmp/trefoil.XXXXXX) && echo struck >"$probe" && sync
+    rm -f "$probe"
+    count=0
+    until told=$(away "$since" "$names") || [ $count = 50 ]; do
+        count=$((count + 1))
+        sleep 0.1
+    done
+    echo "$told"
+}
+command=${1-}
+[ $# = 0 ] || shift
+case $command in
+domains | log)
+    has $command
+    exec cat $system/$command
+    ;;
+calls)
+    has calls
+    case ${1-} in
+    '') exec cat $system/calls ;;
+    on | timed | off | reset) echo "$1" >$system/counting ;;
+    *) wrong "calls: on, timed, off or reset, and not $1" 2 ;;
+    esac
+    ;;
 crash)
-    shift
     if [ $# = 0 ]; then
         usage >&2
         exit 2
     fi
-    for name in "$@"; do
-        if ! echo "$name" 2>/dev/null >$system/strike; then
-            echo "trefoil: there is no domain $name; \`trefoil domains\` lists them" >&2
-            exit 1
-        fi
-        echo "$name will crash in its next call"
-    done
+    crash "$@"
     ;;
 '' | -h | --help | help) usage ;;
 *)

@@ -4,6 +4,8 @@
 //! | --- | --- | --- |
 //! | `domains` | a line for each domain: number, name, state, memory | |
 //! | `log` | the kernel's log | |
+//! | `calls` | a line for each counted kind of call: caller, callee, method, how many, errors, time | |
+//! | `counting` | | `on`, `timed`, `off`, `reset`: whether calls are counted ([`Counting`]) |
 //! | `strike` | | a name: that domain crashes in its next call |
 //! | `power` | | `off`: all is brought to the disk, and the machine is switched off |
 
@@ -11,12 +13,14 @@ use super::{Special, TEXT, names};
 use crate::disk::Disk;
 use crate::errno::{EINVAL, EIO, ENOENT, ENOMEM, Error};
 use crate::files::Open;
+use crate::special::counted;
 use crate::system::System;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use interfaces::{DomainControl, DomainInfo, Handle, Monitor, Power, RVec};
+use domain_rt::log;
+use interfaces::{Counting, DomainControl, DomainInfo, Handle, Monitor, Power, RVec};
 use linux::files::DIRECTORY;
 
 /// Bytes of the log that are asked for at once, and the most in all.
@@ -35,6 +39,7 @@ pub struct Authority {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
     Strike,
+    Counting,
     Power,
 }
 
@@ -50,6 +55,8 @@ pub(super) fn find(system: &System, path: &[&[u8]]) -> Result<Special, Error> {
         [b"kernel", b"trefoil"] => Ok(Special::Directory(all(authority))),
         [b"kernel", b"trefoil", b"domains"] => text(domains(monitor()?)),
         [b"kernel", b"trefoil", b"log"] => text(log(monitor()?)),
+        [b"kernel", b"trefoil", b"calls"] => text(counted::table(monitor()?)),
+        [b"kernel", b"trefoil", b"counting"] => monitor().and_then(|_| switch(Switch::Counting)),
         [b"kernel", b"trefoil", b"strike"] if authority.control.is_some() => switch(Switch::Strike),
         [b"kernel", b"trefoil", b"power"] if authority.power.is_some() => switch(Switch::Power),
         _ => Err(ENOENT),
@@ -58,7 +65,7 @@ pub(super) fn find(system: &System, path: &[&[u8]]) -> Result<Special, Error> {
 
 fn all(authority: &Authority) -> Vec<(Vec<u8>, u32)> {
     let mut all: Vec<_> = match authority.monitor {
-        Some(_) => names(&["domains", "log"], TEXT).collect(),
+        Some(_) => names(&["domains", "log", "calls", "counting"], TEXT).collect(),
         None => Vec::new(),
     };
     for (is_there, name) in [
@@ -119,7 +126,8 @@ impl Switch {
         let text = core::str::from_utf8(text).map_err(|_| EINVAL)?;
         match (self, text.trim()) {
             (_, "") => Err(EINVAL),
-            (Switch::Strike, name) => system.authority.strike(name),
+            (Switch::Strike, name) => system.strike(name),
+            (Switch::Counting, how) => system.authority.count(how),
             (Switch::Power, "off") => system.switch_off(),
             (Switch::Power, _) => Err(EINVAL),
         }
@@ -127,6 +135,19 @@ impl Switch {
 }
 
 impl Authority {
+    /// Switches on or off that calls are counted.
+    fn count(&self, how: &str) -> Result<(), Error> {
+        let how = match how {
+            "on" => Counting::On,
+            "timed" => Counting::Timed,
+            "off" => Counting::Off,
+            "reset" => Counting::Reset,
+            _ => return Err(EINVAL),
+        };
+        let monitor = self.monitor.as_ref().ok_or(ENOENT)?;
+        monitor.count_calls(how).map_err(|_| EIO)
+    }
+
     /// Has a domain crash in its next call.
     fn strike(&self, name: &str) -> Result<(), Error> {
         let monitor = self.monitor.as_ref().ok_or(ENOENT)?;
@@ -141,6 +162,14 @@ impl Authority {
 }
 
 impl System {
+    /// Has a domain crash in its next call, and notes what it strikes into.
+    fn strike(&self, name: &str) -> Result<(), Error> {
+        let calls = self.disk.as_ref().map_or(0, |disk| disk.under_way());
+        self.authority.strike(name)?;
+        log!("{name} is struck with {calls} calls under way");
+        Ok(())
+    }
+
     /// Brings all to the disk and switches the machine off.
     ///
     /// # Errors
