@@ -10,6 +10,8 @@
 //! - `map`: a Linux program in ring 3 that writes to a file through a mapping, and has a private
 //!   one of another ([`mapped`]).
 //!
+//! With `--linux`, Debian's own programs work meanwhile: see [`debian`].
+//!
 //! After the machine is off, the result must be right to the byte and `e2fsck -fn` content, with a
 //! journal and without.
 
@@ -33,6 +35,7 @@ use trefoil_gate::build::{self, Built};
 use trefoil_gate::project::Project;
 use trefoil_gate::tool;
 
+mod debian;
 pub mod mapped;
 pub mod strikes;
 
@@ -54,6 +57,18 @@ pub struct Options {
     /// What is struck, at times the disk's driver with it
     #[arg(long, value_enum, default_value = "all", value_name = "DOMAIN")]
     pub domain: At,
+    /// Debian's own programs, on a disk of Debian's packages, while the driver, the file system and
+    /// the file service crash in turn
+    #[arg(long, conflicts_with_all = ["work", "files", "domain", "nvme"])]
+    pub linux: bool,
+    /// With --linux: seconds from one strike to the next
+    #[arg(
+        long,
+        default_value_t = 3.0,
+        value_name = "SECONDS",
+        requires = "linux"
+    )]
+    pub every: f64,
     /// Have the disk behind an NVMe controller
     #[arg(long)]
     pub nvme: bool,
@@ -113,6 +128,19 @@ const KINDS: [(&str, &[&str]); 4] = [
 /// # Errors
 /// If the campaign cannot be carried out.
 pub fn storms(project: &Project, options: &Options) -> Result<i32> {
+    if options.linux {
+        let updates = "domains cannot be replaced from Debian's shell yet: --strike update goes without --linux";
+        let is_time = options.every.is_finite() && options.every > 0.0;
+        if options.strike == Strike::Update || !is_time {
+            let text = if is_time {
+                updates
+            } else {
+                "--every wants a time"
+            };
+            return Err(tool::UsageError(text.into()).into());
+        }
+        return Ok(debian::campaign(project, options)?.finish());
+    }
     let record = campaign(project, &build::build(project, None)?, options)?;
     Ok(record.finish())
 }

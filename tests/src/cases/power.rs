@@ -135,6 +135,8 @@ fn storms(bench: &Bench<'_>, work: Work) -> Result<()> {
         files: 400,
         strike: Strike::Crash,
         nvme: false,
+        linux: false,
+        every: 3.0,
         domain: match work {
             Work::Copy | Work::Map => At::All,
             _ => At::Ext2,
