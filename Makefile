@@ -5,7 +5,7 @@ XTASK = cargo=$$(sh xtask/bootstrap.sh) && PATH="$$(dirname "$$cargo"):$$PATH" "
 
 .PHONY: run test test-all demo check bench tcb clean help
 
-run: ## boot the system with its console in this terminal (Ctrl-] x leaves)
+run: ## boot to Debian's bash, in this terminal (ARGS=--rv6: to Trefoil's own shell; Ctrl-] x leaves)
 	@$(XTASK) run $(ARGS)
 
 test: ## all tests; the last line is "N passed, N failed"
@@ -14,7 +14,7 @@ test: ## all tests; the last line is "N passed, N failed"
 test-all: ## all tests, then all long campaigns; some hours
 	@$(XTASK) test --all $(ARGS)
 
-demo: ## a tour of half a minute that needs no typing
+demo: ## crashes below Debian's programs, shown without typing
 	@$(XTASK) demo
 
 check: ## format, lints, folder rules

@@ -73,6 +73,7 @@ impl Observed {
     pub fn boot(&self, line: String) -> run::Options {
         run::Options {
             exec: Some(line),
+            rv6: true,
             disk: self.disk.clone(),
             rw: self.rw,
             no_disk: self.no_disk,

@@ -1,4 +1,4 @@
-//! `cargo xtask run`: boots the system and puts its terminal here.
+//! `cargo xtask run`: boots the system and puts its terminal here. Which system, [`system`] says.
 //!
 //! On a terminal, QEMU takes it over: Ctrl-] x leaves, all else goes to the system. Without one,
 //! the lines of standard input are typed at the system's prompts, and it is powered off at their
@@ -6,6 +6,7 @@
 
 mod dumps;
 mod statics;
+mod system;
 mod typed;
 
 use std::fs::{self, File};
@@ -22,7 +23,9 @@ use machine::disk;
 use machine::nvme;
 use machine::preflight;
 use machine::qemu::{Ended, Event, Guest, Machine, WRITES_UNJOURNALED, exec_word};
+use machine::session::{PROMPT, ROOT_PROMPT};
 use machine::stacks;
+use system::System;
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
 use trefoil_gate::{setup, tool};
@@ -34,15 +37,8 @@ pub const NO_STATUS: i32 = 125;
 
 pub(crate) const DEFAULT_TIMEOUT: u64 = 600;
 const A_DAY: u64 = 24 * 3600;
-/// The manifest of `--linux`.
+/// The manifest for Debian's programs.
 const LINUX_MANIFEST: &str = "images/linux.toml";
-
-impl Options {
-    fn memory(&self) -> String {
-        let usual = if self.linux { "1G" } else { "256M" };
-        self.memory.clone().unwrap_or_else(|| usual.into())
-    }
-}
 
 /// How to boot.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -50,13 +46,14 @@ pub struct Options {
     /// Run one shell line, print what it prints, power off, and end with its status
     #[arg(long, value_name = "LINE")]
     pub exec: Option<String>,
-    /// Use this raw disk image (any ext2 file system) instead of the default one
+    /// Use this raw disk image instead of the default one: the root, with Debian's programs; with
+    /// --rv6 any ext2 file system
     #[arg(long, value_name = "FILE", conflicts_with = "no_disk")]
     pub disk: Option<PathBuf>,
-    /// One more disk, for `mount` (up to three times)
+    /// One more disk, for `mount` (up to three times), of --rv6
     #[arg(long, value_name = "FILE")]
     pub disk2: Vec<PathBuf>,
-    /// Boot without a disk
+    /// Boot without a disk, which --rv6 can
     #[arg(long)]
     pub no_disk: bool,
     /// Boot from this raw disk image, behind an NVMe controller in place of a virtio disk
@@ -71,7 +68,7 @@ pub struct Options {
     /// Number of processors, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub smp: u32,
-    /// Memory, such as 512M or 1.5G; 256M unless said, with --linux 1G
+    /// Memory, such as 512M or 1.5G; 1G unless said, with --rv6 or a manifest 256M
     #[arg(long, value_name = "SIZE", value_parser = preflight::memory)]
     pub memory: Option<String>,
     /// Stop before the first instruction and wait for `cargo xtask gdb` in another terminal
@@ -80,19 +77,23 @@ pub struct Options {
     /// Let the host's processor run the system directly
     #[arg(long)]
     pub kvm: bool,
-    /// Boot with this manifest instead of images/default.toml
+    /// Boot with this manifest
     #[arg(long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
     /// Run static Linux programs in ring 3: busybox's shell, on the files of the boot archive and,
     /// with --disk, those of a disk below /disk
     #[arg(long = "static", conflicts_with_all = ["manifest", "disk2"])]
     pub statics: bool,
-    /// Run Debian's programs: the root is a disk with its packages (`cargo xtask debian` makes such
-    /// ones), the shell its bash
+    /// Run Debian's programs, as without any flag, and nothing else where that cannot be: the root
+    /// is a disk with its packages (`cargo xtask debian` makes such ones), the shell its bash
     #[arg(long, conflicts_with_all = ["manifest", "disk2", "no_disk", "statics", "program"])]
     pub linux: bool,
-    /// With --linux: at the end, list which program asked for which system call that is not there
-    #[arg(long, requires = "linux")]
+    /// Run Trefoil's own shell and programs
+    #[arg(long, conflicts_with_all = ["manifest", "statics", "linux", "program"])]
+    pub rv6: bool,
+    /// With Debian's programs: at the end, list which of them asked for which system call that is
+    /// not there
+    #[arg(long, conflicts_with_all = ["manifest", "statics", "rv6", "disk2", "no_disk"])]
     pub missing: bool,
     /// With --static: this static program in place of the host's busybox. With --manifest: put this
     /// static program into the archive, as `busybox`
@@ -128,27 +129,33 @@ pub(crate) fn run_with(
         preflight::expect_kvm()?;
     }
     let claimed = claim_disks(options)?;
-    let of_statics = statics::manifest(project, options.disk.is_some())?;
-    let of_nvme = nvme_manifest(project, options)?;
-    let of_linux = project.root.join(LINUX_MANIFEST);
-    let own = options.linux.then_some(&*of_linux);
-    let own = options.statics.then_some(&*of_statics).or(own);
-    let manifest = of_nvme.as_deref().or(own);
-    let built = build::build(project, manifest.or(options.manifest.as_deref()))?;
+    let (system, made) = system::choose(options, || debian::default(project))?;
+    let chosen = manifest(project, options, system)?;
+    let built = build::build(project, chosen.as_deref())?;
     let mut machine = Machine::new(&built.kernel, &project.out);
     machine.archive = Some(match (&options.program, &options.manifest) {
-        (program, _) if options.statics => {
-            statics::archive(project, &of_statics, program.as_deref())?
+        (program, _) if system == System::Static => {
+            let of_statics = chosen.as_deref().context("they have a manifest")?;
+            statics::archive(project, of_statics, program.as_deref())?
         }
         (Some(program), Some(own)) => statics::archive(project, own, Some(program))?,
         (Some(_), None) => bail!("--program goes with --static or --manifest"),
         (None, _) => built.archive,
     });
     let default;
-    (machine.disk, default) = chosen_disk(project, options)?;
+    (machine.disk, default) = chosen_disk(project, options, system, made)?;
     machine.more_disks.clone_from(&options.disk2);
     machine.nvme.clone_from(&options.nvme);
-    (machine.processors, machine.memory) = (options.smp, options.memory());
+    let memory = || {
+        if system == System::Debian {
+            "1G"
+        } else {
+            "256M"
+        }
+        .into()
+    };
+    (machine.processors, machine.memory) =
+        (options.smp, options.memory.clone().unwrap_or_else(memory));
     (machine.debugger, machine.kvm, machine.read_only) =
         (options.gdb, options.kvm, options.read_only);
     if options.read_only {
@@ -170,12 +177,11 @@ pub(crate) fn run_with(
         None => Some(logs_apart(project, &mut machine)?),
     };
     change(&mut machine)?;
-    let chosen = manifest.or(options.manifest.as_deref());
     let log = machine.log.clone();
     if options.missing {
         machine.words.push("missing".into());
     }
-    let watch = dumps::watch(project, chosen, options.gdb, &mut machine)?;
+    let watch = dumps::watch(project, chosen.as_deref(), options.gdb, &mut machine)?;
     // Nobody knows how long a person thinks.
     let usual = if options.gdb { A_DAY } else { DEFAULT_TIMEOUT };
     let limit = Duration::from_secs(options.timeout.unwrap_or(usual));
@@ -183,7 +189,13 @@ pub(crate) fn run_with(
     let ended = match &options.exec {
         Some(line) => exec(machine, line, limit, options.log),
         None if on_terminal => interactive(machine, options),
-        None => typed::type_lines(machine, limit, options.log),
+        None => {
+            let prompt = match system {
+                System::Debian => ROOT_PROMPT,
+                _ => PROMPT,
+            };
+            typed::type_lines(machine, prompt, limit, options.log)
+        }
     };
     dumps::told(watch);
     if options.missing {
@@ -216,15 +228,19 @@ fn tell_missing(log: &Path) {
     }
 }
 
-/// With `--nvme`: the manifest with another driver.
-fn nvme_manifest(project: &Project, options: &Options) -> Result<Option<PathBuf>> {
-    if options.nvme.is_none() {
-        return Ok(None);
-    }
-    let (name, file) = match options.linux {
-        true => (LINUX_MANIFEST, "nvme-linux.toml"),
-        false => ("images/default.toml", "nvme.toml"),
+/// The manifest of the system, with another driver where the disk is an NVMe one; `None`: the
+/// default one.
+fn manifest(project: &Project, options: &Options, system: System) -> Result<Option<PathBuf>> {
+    let (name, file) = match system {
+        System::Own => return Ok(options.manifest.clone()),
+        System::Static => return statics::manifest(project, options.disk.is_some()).map(Some),
+        System::Debian => (LINUX_MANIFEST, "nvme-linux.toml"),
+        System::Rv6 => ("images/default.toml", "nvme.toml"),
     };
+    if options.nvme.is_none() {
+        let own = system == System::Debian;
+        return Ok(own.then(|| project.root.join(name)));
+    }
     let text = fs::read_to_string(project.root.join(name))?;
     let file = project.out.join(file);
     build::write_whole(&file, nvme::manifest(&text)?.as_bytes())?;
@@ -312,16 +328,21 @@ fn claim_disks(options: &Options) -> Result<Vec<File>> {
     Ok(claimed)
 }
 
-/// The first disk. The default one is claimed here, before it is brought up to date.
-fn chosen_disk(project: &Project, options: &Options) -> Result<(Option<PathBuf>, Option<File>)> {
+/// The first disk. The default one is claimed here, before it is brought up to date; `made` is that
+/// of Debian's programs.
+fn chosen_disk(
+    project: &Project,
+    options: &Options,
+    system: System,
+    made: Option<PathBuf>,
+) -> Result<(Option<PathBuf>, Option<File>)> {
     if let Some(file) = &options.disk {
         return Ok((Some(file.clone()), None));
     }
-    if options.no_disk || options.statics || options.nvme.is_some() {
+    if options.no_disk || system == System::Static || options.nvme.is_some() {
         return Ok((None, None));
     }
-    if options.linux {
-        let file = debian::default(project)?;
+    if let Some(file) = made {
         let claimed = preflight::claim(&file, options.read_only)?;
         return Ok((Some(file), Some(claimed)));
     }

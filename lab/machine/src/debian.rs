@@ -58,10 +58,22 @@ pub fn default(project: &Project) -> Result<PathBuf> {
     let own = format!("{}\n{SCRIPT}", DEFAULT_PACKAGES.join(" "));
     // Of several that want it at once, the first one makes it.
     let _place = claim(project, "default.lock")?;
-    if !disk.exists() || fs::read_to_string(&mark).unwrap_or_default() != own {
-        make(project, &disk, &owned(&DEFAULT_PACKAGES), DEFAULT_SIZE)?;
-        fs::write(mark, own)?;
+    if disk.exists() && fs::read_to_string(&mark).unwrap_or_default() == own {
+        return Ok(disk);
     }
+    let new = project.out.join("debian.made");
+    make(project, &new, &owned(&DEFAULT_PACKAGES), DEFAULT_SIZE)?;
+    if disk.exists() {
+        // It may have files of its user.
+        let old = project.out.join("debian-before.img");
+        fs::rename(&disk, &old)?;
+        tool::step(format_args!(
+            "the disk before, which had other packages or settings, is {}",
+            old.display()
+        ));
+    }
+    fs::rename(new, &disk)?;
+    fs::write(mark, own)?;
     Ok(disk)
 }
 

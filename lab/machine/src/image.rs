@@ -127,6 +127,22 @@ impl Image {
         self.content(found).with_context(|| self.at(path))
     }
 
+    /// Where the link at `path` says that it leads; `None` if no link is there.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn target(&mut self, path: &str) -> Result<Option<String>> {
+        let Some(found) = self.find(path)? else {
+            return Ok(None);
+        };
+        let about = self.fs.getattr(found).with_context(|| self.at(path))?;
+        if about.kind != FileKind::Symlink {
+            return Ok(None);
+        }
+        let target = self.link(found).with_context(|| self.at(path))?;
+        Ok(Some(String::from_utf8_lossy(&target).into_owned()))
+    }
+
     /// All that is below the folder at `path`, from the root.
     ///
     /// # Errors

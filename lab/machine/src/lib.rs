@@ -11,7 +11,7 @@
 //! - [`tables`]: symbols for the system's own disk;
 //! - [`disk`]: file system images made with the host's tools; [`image`]: what is on one;
 //! - [`nbd`]: a disk served to QEMU;
-//! - [`debian`]: a disk with Debian's packages;
+//! - [`debian`]: a disk with Debian's packages; [`programs`]: whether one has a shell;
 //! - [`manifests`]: changes of the default manifest;
 //! - [`nvme`]: the system with its disk behind an NVMe controller.
 
@@ -25,6 +25,7 @@ pub mod manifests;
 pub mod nbd;
 pub mod nvme;
 pub mod preflight;
+pub mod programs;
 pub mod qemu;
 pub mod second;
 mod sectors;

@@ -12,6 +12,8 @@ use crate::qemu::{Ended, Event, Guest, Machine};
 
 /// What the shell prints when it waits for a line.
 pub const PROMPT: &str = "$ ";
+/// What root's shell prints on a disk of Debian's packages.
+pub const ROOT_PROMPT: &str = "# ";
 
 /// A running system with its terminal.
 pub struct Session {
@@ -22,6 +24,7 @@ pub struct Session {
     typed_at: usize,
     ended: bool,
     copied: bool,
+    prompt: &'static str,
 }
 
 impl Session {
@@ -36,7 +39,14 @@ impl Session {
             typed_at: 0,
             ended: false,
             copied,
+            prompt: PROMPT,
         })
+    }
+
+    /// With a shell that prints this when it waits for a line.
+    #[must_use]
+    pub fn with_prompt(self, prompt: &'static str) -> Self {
+        Session { prompt, ..self }
     }
 
     /// All that was printed so far, with plain line ends.
@@ -49,7 +59,10 @@ impl Session {
     /// # Errors
     /// If it does not within `limit`, or the machine ends.
     pub fn prompt(&mut self, limit: Duration) -> Result<()> {
-        self.wait_from(0, limit, "the prompt", |text| is_prompt(&plain(text)))
+        let prompt = self.prompt;
+        self.wait_from(0, limit, "the prompt", |text| {
+            is_prompt(&plain(text), prompt)
+        })
     }
 
     /// Types `line` and gives what is printed until the next prompt, without the echo of the line.
@@ -57,13 +70,13 @@ impl Session {
     /// # Errors
     /// If there is no prompt within `limit`, or the machine ends.
     pub fn run(&mut self, line: &str, limit: Duration) -> Result<String> {
-        let start = self.screen.len();
+        let (start, prompt) = (self.screen.len(), self.prompt);
         self.type_line(line.as_bytes())?;
         self.wait_from(
             start,
             limit,
             &format!("the prompt after `{line}`"),
-            is_prompt_after_line,
+            |text| is_prompt_after_line(text, prompt),
         )?;
         let text = plain(&self.screen[start..]);
         let body = text.split_once('\n').map_or("", |(_echo, body)| body);
@@ -129,9 +142,9 @@ impl Session {
     pub fn is_ready(&self) -> bool {
         let since = &self.screen[self.typed_at..];
         if self.typed_at == 0 {
-            is_prompt(&plain(since))
+            is_prompt(&plain(since), self.prompt)
         } else {
-            is_prompt_after_line(since)
+            is_prompt_after_line(since, self.prompt)
         }
     }
 
@@ -220,22 +233,25 @@ impl Session {
 }
 
 /// Whether the last line of `text` is a prompt with nothing behind it.
-fn is_prompt(text: &str) -> bool {
+fn is_prompt(text: &str, prompt: &str) -> bool {
     let last = text.rsplit('\n').next().unwrap_or_default();
-    last.ends_with(PROMPT) && !last.trim_end_matches(PROMPT).contains(PROMPT)
+    last.ends_with(prompt) && !last.trim_end_matches(prompt).contains(prompt)
 }
 
 /// Whether a line has ended (that of the echo) and a prompt came after it.
-fn is_prompt_after_line(bytes: &[u8]) -> bool {
-    bytes.contains(&b'\n') && is_prompt(&plain(bytes))
+fn is_prompt_after_line(bytes: &[u8], prompt: &str) -> bool {
+    bytes.contains(&b'\n') && is_prompt(&plain(bytes), prompt)
 }
 
 /// `bytes` as text with plain line ends, and without what some shells put behind their prompt: the
-/// question where the cursor stands, which nobody answers, and that the rest be cleared.
+/// question where the cursor stands, which nobody answers, that the rest be cleared, and what tells
+/// a terminal to mark pasted text.
 pub fn plain(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .replace("\x1b[6n", "")
         .replace("\x1b[J", "")
+        .replace("\x1b[?2004h", "")
+        .replace("\x1b[?2004l", "")
         .replace("\r\n", "\n")
         .replace('\r', "")
 }
@@ -252,6 +268,7 @@ mod tests {
 
     #[test]
     fn a_prompt_is_the_last_thing() {
+        let is_prompt = |text| is_prompt(text, PROMPT);
         assert!(is_prompt("$ "));
         assert!(is_prompt("welcome\n$ "));
         assert!(is_prompt("welcome\n/text $ "));
@@ -263,7 +280,9 @@ mod tests {
     #[test]
     fn line_ends_of_a_terminal_are_made_plain() {
         assert_eq!(plain(b"a\r\nb\r"), "a\nb");
-        assert!(is_prompt(&plain(b"here\r\n$ \x1b[6n")));
+        assert!(is_prompt(&plain(b"here\r\n$ \x1b[6n"), PROMPT));
+        let bash = plain(b"\x1b[?2004hroot@trefoil:~# ");
+        assert!(is_prompt(&bash, ROOT_PROMPT) && !is_prompt(&bash, PROMPT));
         assert_eq!(find(b"hello", b"ll"), Some(2));
         assert_eq!(find(b"hello", b"x"), None);
     }

@@ -82,7 +82,10 @@ fn exact(bench: &Bench<'_>) -> Result<()> {
 /// `cargo xtask run`, with a disk of the test's own.
 fn run_by_tool(bench: &Bench<'_>) -> Result<Command> {
     let mut command = bench.tool("run")?;
-    command.arg("--rw").arg("--disk").arg(bench.disk()?);
+    command
+        .args(["--rv6", "--rw"])
+        .arg("--disk")
+        .arg(bench.disk()?);
     Ok(command)
 }
 

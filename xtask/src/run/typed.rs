@@ -17,13 +17,19 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long we wait for a last prompt before the program in front is told that its input has ended.
 const LAST_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Types the lines of standard input at the prompts of `machine`; the exit status.
+/// Types the lines of standard input at the prompts of `machine`, which look like `prompt`; the
+/// exit status.
 ///
 /// # Errors
 /// If it cannot be started or typed at.
-pub(super) fn type_lines(mut machine: Machine, limit: Duration, show_log: bool) -> Result<i32> {
+pub(super) fn type_lines(
+    mut machine: Machine,
+    prompt: &'static str,
+    limit: Duration,
+    show_log: bool,
+) -> Result<i32> {
     machine.words.push("panic=off".into());
-    let mut session = Session::start(&machine, true)?;
+    let mut session = Session::start(&machine, true)?.with_prompt(prompt);
     let mut followers = followers(&session.guest, show_log);
     let lines = lines_in_background();
     let deadline = Instant::now() + limit;
