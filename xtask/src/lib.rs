@@ -1,11 +1,11 @@
 //! The project's own tool: the commands that developers type.
 //!
 //! One file per command ([`run`], [`backtrace`], [`symbols`], [`test`], [`check`], [`tcb`],
-//! [`doc`], [`demo`], [`example`]), with [`texts`] (what the documents quote), [`columns`] (how
-//! wide prose may be), [`sources`] (what each source file has), [`folders`] (what stands at the
-//! top), [`arch`] (where x86-64 may be named), [`subjects`] (which part of isolation may know
-//! which) and [`linked`] (what is really in an image). The build is in `gate`, a machine to boot on
-//! in `lab/machine`, campaigns and benchmarks in `lab/campaigns`.
+//! [`doc`], [`demo`], [`example`], [`image`]), with [`texts`] (what the documents quote),
+//! [`columns`] (how wide prose may be), [`sources`] (what each source file has), [`folders`] (what
+//! stands at the top), [`arch`] (where x86-64 may be named), [`subjects`] (which part of isolation
+//! may know which) and [`linked`] (what is really in an image). The build is in `gate`, a machine
+//! to boot on in `lab/machine`, campaigns and benchmarks in `lab/campaigns`.
 
 pub mod arch;
 pub mod backtrace;
@@ -16,6 +16,7 @@ pub mod demo;
 pub mod doc;
 pub mod example;
 pub mod folders;
+pub mod image;
 pub mod linked;
 pub mod observed;
 pub mod profile;

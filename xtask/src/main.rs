@@ -9,7 +9,7 @@ use lab::{bench, cuts, faults, fuzz, hosted, model, sanitize, steps, storms};
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, guard, setup, signer, tool};
 use xtask::{
-    backtrace, check, debian, demo, doc, example, profile, run, symbols, tcb, test, trace,
+    backtrace, check, debian, demo, doc, example, image, profile, run, symbols, tcb, test, trace,
 };
 
 /// Builds, runs, tests, checks and measures Trefoil
@@ -82,6 +82,8 @@ enum Task {
     Profile(profile::Options),
     /// Make a disk image with Debian's own programs, of its packages
     Debian(debian::Options),
+    /// Put kernel, domains, a disk of Debian's packages and a script that boots them into one file
+    Image(image::Options),
     /// Print a kernel log that was kept, with the stacks of domains that died in words
     Backtrace(backtrace::Options),
     /// Put symbols on a disk, for `dmesg -b` inside the system
@@ -144,6 +146,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
         Task::Host(options) => hosted::host(project, &options),
         Task::Profile(options) => profile::profile(project, &options),
         Task::Debian(options) => debian::debian(project, &options).map(|()| 0),
+        Task::Image(options) => image::image(project, &options).map(|()| 0),
         Task::Backtrace(options) => backtrace::backtrace(project, &options).map(|()| 0),
         Task::Symbols(options) => symbols::symbols(project, &options).map(|()| 0),
         Task::Doc => doc::doc(project).map(|()| 0),

@@ -146,6 +146,21 @@ impl Machine {
         all
     }
 
+    /// QEMU's arguments for somebody else's host: without the processor, which that one chooses by
+    /// what it has, and without a firmware that its QEMU may lack.
+    pub fn portable(&self) -> Vec<String> {
+        const HERE: [&str; 3] = ["-cpu", "-accel", "-bios"];
+        let mut words = self.arguments().into_iter();
+        let mut kept = Vec::new();
+        while let Some(word) = words.next() {
+            match HERE.contains(&&*word) {
+                true => drop(words.next()),
+                false => kept.push(word),
+            }
+        }
+        kept
+    }
+
     fn processor_and_memory(&self) -> Vec<String> {
         let (accelerator, model) = match self.kvm {
             true => ("kvm", "host"),
