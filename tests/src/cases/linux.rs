@@ -39,9 +39,18 @@ pub(super) fn debian_disk(bench: &Bench<'_>) -> Result<PathBuf> {
 
 /// The machine of `run --linux`.
 pub(super) fn machine(bench: &Bench<'_>, disk: &Path) -> Result<Machine> {
-    let project = &bench.site.project;
-    let manifest = std::fs::read_to_string(project.root.join("images/linux.toml"))?;
-    let mut machine = bench.machine_by(&manifest)?;
+    machine_by(bench, disk, &manifest(bench)?)
+}
+
+/// The manifest of Debian's programs.
+pub(super) fn manifest(bench: &Bench<'_>) -> Result<String> {
+    let file = bench.site.project.root.join("images/linux.toml");
+    Ok(std::fs::read_to_string(file)?)
+}
+
+/// As [`machine`], by another manifest.
+pub(super) fn machine_by(bench: &Bench<'_>, disk: &Path, manifest: &str) -> Result<Machine> {
+    let mut machine = bench.machine_by(manifest)?;
     machine.disk = Some(disk.to_path_buf());
     machine.memory = "1G".into();
     Ok(machine)

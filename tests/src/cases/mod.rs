@@ -27,6 +27,7 @@ mod init;
 mod limits;
 mod linux;
 mod linux_files;
+mod linux_tools;
 mod manifests;
 mod mapping;
 mod mounts;
@@ -84,6 +85,7 @@ pub fn all() -> Vec<Case> {
         limits::CASES,
         linux::CASES,
         linux_files::CASES,
+        linux_tools::CASES,
         changes::CASES,
         agreement::CASES,
         times::CASES,
