@@ -181,7 +181,8 @@ impl PipeEnd {
         Self::open_shared(task, named(disk, seat), ends)
     }
 
-    /// Opens the same pipe once more, likewise.
+    /// Opens the same pipe once more, likewise. One without a name is there already: nobody waits
+    /// for the other end, which may have been closed with bytes left to read.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -192,7 +193,8 @@ impl PipeEnd {
     fn open_shared(task: &Task, pipe: Arc<Shared>, ends: Ends) -> Result<Self, Error> {
         let mut state = pipe.state.lock();
         let other = if ends.reads { End::Write } else { End::Read };
-        let has_met = ends.reads == ends.writes || state.pipe.holders(other) > 0;
+        let is_there = pipe.name.is_none() || ends.reads == ends.writes;
+        let has_met = is_there || state.pipe.holders(other) > 0;
         if !has_met && ends.writes && ends.never_waits {
             return Err(ENXIO);
         }
