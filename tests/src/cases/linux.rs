@@ -72,6 +72,7 @@ const LINES: &[&str] = &[
     "mkdir -p d/e; touch d/e/x; find d | sort; tar cf t.tar d; tar tf t.tar; gzip -k t.tar; gzip -dc t.tar.gz | cmp - t.tar && echo same",
     "echo hello | xz -c | xz -dc; echo hello | tr a-z A-Z; cut -d: -f1,7 /etc/passwd | head -1; expr 6 \\* 7",
     "bash -c 'a=(x y z); echo ${#a[@]} ${a[1]^}; diff <(echo 1) <(echo 2); [[ abc =~ b(.) ]] && echo ${BASH_REMATCH[1]}'",
+    "bash -c 'exec 5< <(echo left); sleep 0.3; cat /dev/fd/5; cat <(echo soon)'",
     "bash -c 'set -e -o pipefail; trap \"echo end\" EXIT; false | true; echo never'; echo $?",
     "cat <<END | perl -ne 'print scalar reverse'\nabc\nEND\nperl -e 'printf \"%.3f %s\\n\", 22 / 7, join \",\", map { $_ * $_ } 1 .. 5'",
     "(sleep 0.1; echo late) & echo early; wait; trap 'echo trapped' TERM; kill -TERM $$; echo on",
@@ -258,7 +259,7 @@ fn told(bench: &Bench<'_>) -> Result<()> {
     machine.processors = 2;
     let answer = bench.exec_on(machine, line)?.status(0)?;
     answer
-        .prints("Linux x86_64\n2\ncat\n/usr/bin/readlink\nMemTotal:\n1\ndev\n1\ndomains\ncomm\n")?;
+        .prints("Linux x86_64\n2\ncat\n/usr/bin/readlink\nMemTotal:\n1\ndev\n1\ncalls\ncomm\n")?;
     Ok(())
 }
 
