@@ -76,7 +76,7 @@ impl Ids {
         let old = *self;
         let may_real = [SAME, old.real, old.effective].contains(&real);
         let may_effective = [SAME, old.real, old.effective, old.saved].contains(&effective);
-        if !may && !(may_real && may_effective) {
+        if !(may || may_real && may_effective) {
             return Err(EPERM);
         }
         put(&mut self.real, real);
