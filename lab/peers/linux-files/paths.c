@@ -259,7 +259,12 @@ static void again(void) {
     write(both[1], "piped", 5);
     sprintf(name, "/dev/fd/%d", both[0]);
     content(name);
-    close(both[0]), close(both[1]);
+    // With the other end closed already nobody waits for it.
+    write(both[1], "rest", 4);
+    close(both[1]);
+    content(name);
+    content(name);
+    close(both[0]);
     fd = open("t", O_RDONLY);
     put("t/in", "in");
     sprintf(name, "/proc/self/fd/%d/in", fd);

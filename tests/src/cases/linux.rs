@@ -219,8 +219,8 @@ fn terminal(bench: &Bench<'_>) -> Result<()> {
     let disk = debian_disk(bench)?;
     let mut session = Session::start(&machine(bench, &disk)?, false)?;
     session.wait_for(0, "root@trefoil:~# ", LIMIT)?;
-    // The tests' prompt.
-    session.type_line(b"PS1='$ '; bind 'set enable-bracketed-paste off'")?;
+    // The tests' prompt, which is not the end of what is typed at any moment.
+    session.type_line(b"PS1=$'\\x24 '; bind 'set enable-bracketed-paste off'")?;
     session.prompt(LIMIT)?;
     expect(&mut session, "pwd; echo $0 $-", "/root\n-bash himBHs\n")?;
     let from = begin(&mut session)?;
