@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use linux::errno::ENOEXEC;
+use linux::executable::{Executable, HEAD};
 
 use crate::image::Image;
 
@@ -25,19 +27,35 @@ pub fn expect_shell(file: &Path) -> Result<()> {
              `--rv6` boots Trefoil's own shell"
         );
     };
-    match Elf::of(&shell) {
+    match interpreter(&shell) {
         Err(why) => bail!("{SHELL} on {name} {why}"),
-        Ok(Elf { interpreter: None }) => Ok(()),
-        Ok(Elf {
-            interpreter: Some(linker),
-        }) => match program(&mut image, &linker)? {
+        Ok(None) => Ok(()),
+        Ok(Some(linker)) => match program(&mut image, &linker)? {
             Some(_) => Ok(()),
             None => bail!("{SHELL} on {name} wants {linker}, which the disk does not have"),
         },
     }
 }
 
-/// What is in the file at `path`, from the root, with links followed; `None` if there is none.
+/// The dynamic linker that a program asks for, as the personality reads its headers; or what is
+/// wrong with it.
+fn interpreter(bytes: &[u8]) -> Result<Option<String>, &'static str> {
+    let part = |offset: u64, length: usize| {
+        let start = usize::try_from(offset).ok()?;
+        bytes.get(start..start.checked_add(length)?)
+    };
+    let head = &bytes[..bytes.len().min(HEAD)];
+    let rest = |offset, length| part(offset, length).map(<[u8]>::to_vec).ok_or(ENOEXEC);
+    let wrong = "is no program for an x86-64 processor, or is cut off";
+    let program = Executable::new(head, rest).map_err(|_| wrong)?;
+    let Some((offset, length)) = program.interpreter else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(part(offset, length).ok_or(wrong)?);
+    Ok(Some(text.trim_end_matches('\0').to_string()))
+}
+
+/// What is in the file at `path`, from the root, with links followed, if there is one.
 fn program(image: &mut Image, path: &str) -> Result<Option<Vec<u8>>> {
     let parts = |path: &str| {
         path.split('/')
@@ -74,56 +92,6 @@ fn program(image: &mut Image, path: &str) -> Result<Option<Vec<u8>>> {
     image.file(&done.join("/")).map(Some)
 }
 
-/// What of a program's headers matters here (System V ABI, "Object Files").
-#[derive(Debug, PartialEq, Eq)]
-struct Elf {
-    /// The dynamic linker that it asks for.
-    interpreter: Option<String>,
-}
-
-impl Elf {
-    /// Reads the headers; or what is wrong with the program.
-    fn of(bytes: &[u8]) -> Result<Self, &'static str> {
-        const X86_64: u64 = 62;
-        const PT_INTERP: u64 = 3;
-        const HEADER: usize = 56;
-        if !bytes.starts_with(b"\x7fELF") {
-            return Err("is no program");
-        }
-        let is_64_bit = bytes.get(4..6) == Some(&[2, 1]);
-        if !is_64_bit || number(bytes, 18, 2) != Some(X86_64) {
-            return Err("is a program for another kind of processor, not for x86-64");
-        }
-        let cut = "is cut off";
-        let headers = number(bytes, 32, 8).ok_or(cut)?;
-        let count = number(bytes, 56, 2).ok_or(cut)?;
-        for index in 0..count as usize {
-            let at = usize::try_from(headers).map_err(|_| cut)?;
-            let at = at.checked_add(index * HEADER).ok_or(cut)?;
-            if number(bytes, at, 4).ok_or(cut)? != PT_INTERP {
-                continue;
-            }
-            let [offset, length] = [at + 8, at + 32].map(|at| number(bytes, at, 8));
-            let offset = offset.and_then(|offset| usize::try_from(offset).ok());
-            let length = length.and_then(|length| usize::try_from(length).ok());
-            let (offset, length) = offset.zip(length).ok_or(cut)?;
-            let end = offset.checked_add(length).ok_or(cut)?;
-            let text = bytes.get(offset..end).ok_or(cut)?;
-            let text = String::from_utf8_lossy(text);
-            let interpreter = Some(text.trim_end_matches('\0').to_string());
-            return Ok(Elf { interpreter });
-        }
-        Ok(Elf { interpreter: None })
-    }
-}
-
-/// The little-endian number of `length` bytes at `at`.
-fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
-    let field = bytes.get(at..at.checked_add(length)?)?;
-    let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-    Some(field.iter().rev().fold(0, add))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,15 +107,15 @@ mod tests {
     #[test]
     fn headers_tell_the_processor_and_the_linker() {
         let own = own();
-        let linker = Elf::of(&own).expect("a program").interpreter;
+        let linker = interpreter(&own).expect("a program");
         assert!(linker.is_some_and(|linker| linker.contains("ld-linux")));
         let mut other = own.clone();
         other[18] = 183;
-        assert!(Elf::of(&other).is_err_and(|why| why.contains("processor")));
-        assert!(Elf::of(&own[..40]).is_err_and(|why| why.contains("cut off")));
-        assert!(Elf::of(b"#!/bin/sh\n").is_err_and(|why| why.contains("no program")));
+        assert!(interpreter(&other).is_err_and(|why| why.contains("processor")));
+        assert!(interpreter(&own[..40]).is_err_and(|why| why.contains("cut off")));
+        assert!(interpreter(b"#!/bin/sh\n").is_err_and(|why| why.contains("no program")));
         for length in 0..300 {
-            let _ = Elf::of(&own[..length]);
+            let _ = interpreter(&own[..length]);
         }
     }
 
