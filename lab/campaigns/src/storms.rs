@@ -30,7 +30,7 @@ use strikes::{At, Blow, Driver, NOT_UPDATED, Strike, script};
 use crate::cuts::guest;
 use crate::cuts::survey::{self, WORK};
 use machine::disk;
-use machine::qemu::{Ended, Event};
+use machine::qemu::{Ended, Event, Machine};
 use trefoil_gate::build::{self, Built};
 use trefoil_gate::project::Project;
 use trefoil_gate::tool;
@@ -329,19 +329,13 @@ impl Scene<'_> {
         };
         *disk = Some(image.to_path_buf());
         machine.processors = self.options.smp;
-        let mut guest = machine.start()?;
-        guest.close_input();
-        let deadline = Instant::now() + LIMIT;
-        let mut printed = String::new();
-        while let Event::Bytes(bytes) = guest.receive(deadline) {
-            printed += &String::from_utf8_lossy(&bytes);
-        }
-        let ended = guest.wait(Some(deadline))?;
-        let stacks = match ended {
-            None => guest.stacks(),
-            Some(_) => String::new(),
-        };
-        let (errors, log) = (fs::read_to_string(&guest.errors)?, guest.log());
+        let Ran {
+            printed,
+            ended,
+            errors,
+            log,
+            stacks,
+        } = run(&machine, LIMIT)?;
         let lines: Vec<_> = log.lines().collect();
         let log_end = lines[lines.len().saturating_sub(12)..].join("\n") + "\n" + &stacks;
         let outcome = match ended {
@@ -410,4 +404,37 @@ fn compare(found: &Tree, expected: &Tree) -> Result<()> {
         None => Ok(()),
         Some(path) => bail!("{path} should not be there"),
     }
+}
+/// What came of a machine.
+struct Ran {
+    printed: String,
+    /// `None`: it did not end in time.
+    ended: Option<Ended>,
+    errors: String,
+    log: String,
+    /// Of all threads, where it did not end.
+    stacks: String,
+}
+
+/// Starts a machine that nobody types at, and waits for its end.
+fn run(machine: &Machine, limit: Duration) -> Result<Ran> {
+    let mut guest = machine.start()?;
+    guest.close_input();
+    let deadline = Instant::now() + limit;
+    let mut printed = String::new();
+    while let Event::Bytes(bytes) = guest.receive(deadline) {
+        printed += &String::from_utf8_lossy(&bytes);
+    }
+    let ended = guest.wait(Some(deadline))?;
+    let stacks = match ended {
+        None => guest.stacks(),
+        Some(_) => String::new(),
+    };
+    Ok(Ran {
+        printed,
+        ended,
+        errors: fs::read_to_string(&guest.errors)?,
+        log: guest.log(),
+        stacks,
+    })
 }

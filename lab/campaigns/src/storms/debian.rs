@@ -13,11 +13,11 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use machine::image::{Image, Node};
-use machine::qemu::{Ended, Event, Machine, exec_word};
+use machine::qemu::{Ended, Machine, exec_word};
 use machine::{debian, disk, manifests};
 use serde_json::json;
 use trefoil_gate::build::{self, Built};
@@ -25,7 +25,7 @@ use trefoil_gate::project::Project;
 use trefoil_gate::tool;
 use workload::Random;
 
-use super::Options;
+use super::{Options, Ran};
 use crate::campaign::{Outcome, Record};
 
 /// What is struck, in turn.
@@ -135,19 +135,13 @@ impl<'a> Scene<'a> {
         let first = number % STRUCK.len() as u64;
         let line = exec_word(&format!("sh /work.sh {first}"));
         machine.words.extend([line, "panic=off".into()]);
-        let mut guest = machine.start()?;
-        guest.close_input();
-        let deadline = Instant::now() + LIMIT;
-        let mut printed = String::new();
-        while let Event::Bytes(bytes) = guest.receive(deadline) {
-            printed += &String::from_utf8_lossy(&bytes);
-        }
-        let ended = guest.wait(Some(deadline))?;
-        let stacks = match ended {
-            None => guest.stacks(),
-            Some(_) => String::new(),
-        };
-        let (errors, log) = (fs::read_to_string(&guest.errors)?, guest.log());
+        let Ran {
+            printed,
+            ended,
+            errors,
+            log,
+            stacks,
+        } = super::run(&machine, LIMIT)?;
         let strikes = log.lines().filter_map(under_way).collect();
         let is_right = matches!(ended, Some(Ended::Status(0)))
             && printed == self.right
