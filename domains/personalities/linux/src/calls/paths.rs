@@ -50,6 +50,11 @@ impl Path {
     }
 }
 
+/// Makes an attempt until what it has found is not stale.
+fn while_stale<T>(attempt: impl FnMut(u32) -> Result<T>) -> Result<T> {
+    look_again(|error| *error == ESTALE, ENOENT, attempt)
+}
+
 impl Task {
     /// The tree as a process of this user sees it.
     pub fn view<'a>(&'a self, cred: &'a Cred) -> View<'a> {
@@ -95,14 +100,10 @@ impl Task {
     ) -> Result<T> {
         let cred = self.process.cred();
         let view = self.view(&cred);
-        look_again(
-            |error| *error == ESTALE,
-            ENOENT,
-            |before| {
-                let led = view.walk(&path.start, &path.text, follows)?;
-                act(&view, &led, before)
-            },
-        )
+        while_stale(|before| {
+            let led = view.walk(&path.start, &path.text, follows)?;
+            act(&view, &led, before)
+        })
     }
 
     /// Does something with a name: a link is not followed, slashes behind it or not.
@@ -113,11 +114,7 @@ impl Task {
     ) -> Result<T> {
         let cred = self.process.cred();
         let view = self.view(&cred);
-        look_again(
-            |error| *error == ESTALE,
-            ENOENT,
-            |before| act(&view, &self.name_of(&view, path)?, before),
-        )
+        while_stale(|before| act(&view, &self.name_of(&view, path)?, before))
     }
 
     /// Where a path leads that is about a name.
@@ -206,22 +203,18 @@ impl Task {
         let path = self.path(descriptor, path)?;
         let view = self.view(&cred);
         let follows = flags & AT_SYMLINK_NOFOLLOW == 0;
-        look_again(
-            |error| *error == ESTALE,
-            ENOENT,
-            |_| {
-                let led = view.walk(&path.start, &path.text, follows)?;
-                let node = led.node.as_ref().ok_or(ENOENT)?;
-                let of = view.attributes(node)?;
-                let is_fixed = matches!(node, Node::Made(..)) && of.mode & KIND != CHARACTER;
-                let is_fixed = is_fixed && of.mode & (KIND | 0o222) != REGULAR | 0o200;
-                cred.check(&of, mode as u32)?;
-                match is_fixed && mode & 2 != 0 {
-                    true => Err(EROFS),
-                    false => Ok(0),
-                }
-            },
-        )
+        while_stale(|_| {
+            let led = view.walk(&path.start, &path.text, follows)?;
+            let node = led.node.as_ref().ok_or(ENOENT)?;
+            let of = view.attributes(node)?;
+            let is_fixed = matches!(node, Node::Made(..)) && of.mode & KIND != CHARACTER;
+            let is_fixed = is_fixed && of.mode & (KIND | 0o222) != REGULAR | 0o200;
+            cred.check(&of, mode as u32)?;
+            match is_fixed && mode & 2 != 0 {
+                true => Err(EROFS),
+                false => Ok(0),
+            }
+        })
     }
 
     /// `getcwd`.
