@@ -314,7 +314,7 @@ impl Disk {
         }))
     }
 
-    /// Where a symbolic link leads; `None`: it is none.
+    /// Where a symbolic link leads; `None`: it is something else.
     pub fn target(&self, node: &Node) -> Result<Option<Vec<u8>>, Error> {
         if node.kind != FileKind::Symlink {
             return Ok(None);

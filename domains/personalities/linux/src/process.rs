@@ -31,7 +31,7 @@ pub struct Process {
     pub files: Mutex<Descriptors>,
     /// Where it stands.
     pub directory: Mutex<Stand>,
-    /// Who it is: all its threads.
+    /// Users and groups that it acts for, in all its threads.
     cred: Mutex<Arc<Cred>>,
     /// Permissions that new files do not get.
     pub mask: AtomicU32,
@@ -120,7 +120,7 @@ impl Process {
         child
     }
 
-    /// Who it is.
+    /// Users and groups that it acts for.
     pub fn cred(&self) -> Arc<Cred> {
         self.cred.lock().clone()
     }

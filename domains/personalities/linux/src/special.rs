@@ -147,7 +147,7 @@ impl View<'_> {
         })
     }
 
-    /// Who what stands at a path belongs to: the user of the process that it tells of.
+    /// The owner of what stands at a path: the user of the process that it tells of.
     fn owner_of(&self, path: &[u8]) -> (u32, u32) {
         let mut parts = path.split(|byte| *byte == b'/');
         let id = match (parts.next(), parts.next()) {
@@ -183,7 +183,7 @@ impl View<'_> {
     /// Where a link leads, as it says.
     ///
     /// # Errors
-    /// `EINVAL`: it is none. `EACCES`. The disk's.
+    /// `EINVAL`: it is something else. `EACCES`. The disk's.
     pub fn link_text(&self, node: &Node) -> Result<Vec<u8>, Error> {
         if let Node::Made(_, special) = node
             && let Special::Magic(id, open) = &**special

@@ -28,7 +28,7 @@ pub const MOST_GROUPS: usize = 65_536;
 /// Real, effective, saved and for files: of users, or of groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ids {
-    /// Who has begun the process.
+    /// The one that has begun the process.
     pub real: u32,
     /// With whose rights it acts.
     pub effective: u32,
@@ -38,7 +38,7 @@ pub struct Ids {
     pub files: u32,
 }
 
-/// Who a process is.
+/// The users and groups that a process acts for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cred {
     /// Its users.

@@ -69,7 +69,7 @@ enum Change {
 /// Times of the last access and the last change; `None` stays.
 struct Times {
     both: [Option<u64>; 2],
-    /// Who may write may set both to now.
+    /// Whoever may write may set both to now.
     is_now: bool,
 }
 
@@ -353,7 +353,7 @@ impl Task {
         let lock = disk.lock_of(inode);
         let _alone = lock.lock();
         let of = match cred.has_all_files() {
-            // Who may do all is asked nothing.
+            // The user 0 is asked nothing.
             true => Attributes::default(),
             false => disk.attributes_by(inode)?,
         };
