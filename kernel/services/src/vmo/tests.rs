@@ -514,6 +514,25 @@ impl Mapped for Unmapped {
     fn protect(&self, _: core::ops::Range<u64>) {}
 }
 
+/// Whoever maps while others do is not refused because they were faster.
+#[test]
+fn mappings_that_are_noted_at_once_all_have_room() {
+    for _ in 0..200 {
+        let (memory, purse) = (memory(), purse(usize::MAX));
+        let object = object(memory, &purse, 100, VmoFill::Zero);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for at in 0..100 {
+                        let noted = object.add_mapping(Weak::<Unmapped>::new(), at, 0..100);
+                        assert!(noted.is_ok(), "{noted:?}");
+                    }
+                });
+            }
+        });
+    }
+}
+
 /// Lists grow with what is under way, and nobody gets them for nothing.
 #[test]
 fn what_is_under_way_is_paid_for() {

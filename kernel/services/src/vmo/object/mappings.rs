@@ -7,7 +7,7 @@ use alloc::sync::Weak;
 use core::cell::Cell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
-use interfaces::{MemoryError, RpcError};
+use interfaces::MemoryError;
 use pages::{Bytes, Held, Missing};
 
 /// Where pages of an object may be mapped.
@@ -80,11 +80,14 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         if self.seal.is_final() {
             return Ok(0);
         }
-        self.room_for(1, |state| &mut state.mappings)?;
-        let mut state = self.state.lock();
-        if state.mappings.len() == state.mappings.capacity() {
-            return Err(MemoryError::Rpc(RpcError::Busy));
-        }
+        let mut state = loop {
+            self.room_for(1, |state| &mut state.mappings)?;
+            let state = self.state.lock();
+            // The room that was made may have gone to another.
+            if state.mappings.len() < state.mappings.capacity() {
+                break state;
+            }
+        };
         let number = NEXT_MAPPING.fetch_add(1, Ordering::Relaxed);
         state.mappings.push(Mapping {
             number,
