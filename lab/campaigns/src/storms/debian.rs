@@ -192,7 +192,7 @@ fn script(every: f64) -> String {
          (while [ ! -e /out/done ]; do for n in $order; do sleep {every}; \
            until echo $n >/sys/kernel/trefoil/strike; do sleep 0.05; done; done; done) 2>/dev/null & f=$!\n\
          wait $a $b $c $d $e\n\
-         touch /out/done; kill $f; wait $f 2>/dev/null\n\
+         touch /out/done; kill $f 2>/dev/null; wait $f 2>/dev/null\n\
          cat /out/[1-5]; sync; echo done\n"
     )
 }
