@@ -91,7 +91,7 @@ fn copies_on_four(bench: &Bench<'_>) -> Result<()> {
 
 fn copies_on(bench: &Bench<'_>, processors: u32) -> Result<()> {
     let line = "{ until [ -e /struck ]; do rm -rf /tmp/copy && cp -r /boot/bin /tmp/copy || echo FAILED; done; } & \
-        for i in $(seq 20); do until kill-domain ramfs 2> /dev/null; do sleep 0.01; done; crash ramfs > /dev/null 2>&1; sleep 0.01; done; \
+        for i in $(seq 40); do until kill-domain ramfs 2> /dev/null; do sleep 0.01; done; crash ramfs > /dev/null 2>&1; sleep 0.01; done; \
         echo > /struck; wait; cd /boot/bin; for f in *; do cmp $f /tmp/copy/$f || echo DIFFERENT $f; done; \
         ls > /a; ls /tmp/copy > /b; cmp /a /b && echo compared; domains -q";
     let answer = run(bench, processors, line)?.status(0)?.silently()?;
