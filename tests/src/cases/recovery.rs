@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use super::limits::{STRAIN, greedy};
+use super::mounts::two_disks;
 use super::{Case, case};
 use crate::bench::{Answer, Bench, LIMIT, host_sum};
 
@@ -40,6 +41,7 @@ pub(super) const CASES: &[Case] = &[
     case("recovery-pci-crash", pci),
     case("recovery-regions-stay-mapped", regions_stay),
     case("recovery-restart-budget", budget),
+    case("recovery-beside-a-driver-that-hoards-interrupts", hoarded),
     case("recovery-program-killed", program),
 ];
 
@@ -433,6 +435,23 @@ fn budget(bench: &Bench<'_>) -> Result<()> {
         answer.log
     );
     Ok(())
+}
+
+/// The driver of a second disk asks for all interrupts that it can get. That of the first disk
+/// crashes then, and finds its own again.
+fn hoarded(bench: &Bench<'_>) -> Result<()> {
+    let (mut machine, _) = two_disks(bench, &["-j", "-J", "size=4"])?;
+    let text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let hoarder = "\n[domain.meddler]\ngrants = { device = \"pci.claim(1af4:1042,1001)\" }\n\
+                   options = \"hoard\"\n";
+    machine.archive = bench.machine_by(&(text + hoarder))?.archive;
+    let line = "PATH=/boot/bin; until dmesg | grep ' interrupts for '; do sleep 0.1; done; \
+                crash virtio-blk; sha256sum /big; domains -q";
+    let answer = bench.exec_on(machine, line)?.status(0)?.silently()?;
+    let answer = answer
+        .shows(" 1000 interrupts for ")?
+        .shows(&format!("{}  /big\n", big_sum(bench)?))?;
+    expect_restarts(&answer.stdout, "virtio-blk", 1)
 }
 
 /// A program that is ended from outside takes nothing along.

@@ -2,18 +2,29 @@
 
 use crate::function::Claimed;
 use crate::space::Ecam;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::log;
 use domain_rt::sync::Mutex;
-use interfaces::{Handle, Hardware, PciAddress, PciBus, PciDevice, PciError, PciInfo, RpcResult};
-use pci_config::{Address, Function};
+use interfaces::{
+    Handle, Hardware, HardwareError, Interrupt, PciAddress, PciBus, PciDevice, PciError, PciInfo,
+    RpcResult,
+};
+use pci_config::{Address, Function, msix};
 
 /// Bytes of the window that each function may use for its regions. A function's part follows from
 /// its place in the list, so a restarted instance, which does not remember, gives out no address
 /// twice, and finds what the one before has placed.
 const WINDOW_PART: u64 = 4 << 20;
+
+/// Interrupts that all functions may have together, of those that the machine has (192 on this one,
+/// 16 of which old devices may want), and one function at most.
+const INTERRUPTS: usize = 128;
+const INTERRUPTS_OF_ONE: usize = 16;
+
+/// An entry of a function's MSI-X table, and the processor that handles it.
+type Entry = (Address, u16, u32);
 
 /// The bus.
 pub struct Bus {
@@ -24,6 +35,10 @@ pub struct Bus {
     window: Option<(u64, u64)>,
     functions: Vec<Function>,
     claimed: Mutex<BTreeSet<Address>>,
+    /// Functions with MSI-X.
+    raising: usize,
+    /// What was given out, also to drivers that are dead: their successors get the same.
+    interrupts: Mutex<BTreeMap<Entry, Handle<dyn Interrupt>>>,
 }
 
 impl Bus {
@@ -36,12 +51,16 @@ impl Bus {
         last: u8,
     ) -> Self {
         let functions = pci_config::functions(&space, first, last);
+        let raises = |function: &&Function| msix::find(&space, function.address).is_some();
+        let raising = functions.iter().filter(raises).count();
         Bus {
             hardware,
             space,
             window,
             functions,
             claimed: Mutex::new(BTreeSet::new()),
+            raising,
+            interrupts: Mutex::default(),
         }
     }
 
@@ -67,6 +86,29 @@ impl Bus {
             .position(|function| function.address == address)? as u64;
         let end = (number + 1).checked_mul(WINDOW_PART)?;
         (end <= length).then_some((start + end - WINDOW_PART, WINDOW_PART))
+    }
+
+    /// The interrupt of an entry. Each has one, which is made when it is first asked for and kept,
+    /// so no driver takes those of others, and one that is started again finds its own.
+    ///
+    /// # Errors
+    /// That of the kernel; that there is no such resource if the function has its part already.
+    pub fn interrupt(&self, entry: Entry) -> Result<Handle<dyn Interrupt>, PciError> {
+        let mut interrupts = self.interrupts.lock();
+        if let Some(interrupt) = interrupts.get(&entry) {
+            return Ok(interrupt.duplicate()?);
+        }
+        let (address, _, processor) = entry;
+        let of_this = interrupts.keys().filter(|(other, ..)| *other == address);
+        let part = (INTERRUPTS / self.raising.max(1)).clamp(1, INTERRUPTS_OF_ONE);
+        if of_this.count() >= part {
+            return Err(PciError::Resource(HardwareError::NoSuchResource));
+        }
+        let interrupt = self.hardware.message_interrupt(processor);
+        let interrupt = interrupt.map_err(PciError::Resource)?;
+        let own = interrupt.duplicate()?;
+        interrupts.insert(entry, own);
+        Ok(interrupt)
     }
 
     /// Notes that a function is free again.

@@ -155,11 +155,8 @@ impl PciDevice for Claimed {
             *table = Some(self.map_table(msix)?);
         }
         let entries = table.as_ref().expect("mapped just now");
-        let interrupt = self
-            .bus
-            .hardware
-            .message_interrupt(processor)
-            .map_err(PciError::Resource)?;
+        let entry = (self.function.address, vector, processor);
+        let interrupt = self.bus.interrupt(entry)?;
         let message = interrupt.message().map_err(PciError::Resource)?;
         // Masked while it changes (PCI 3.0, section 6.8.2.9); the last word unmasks it.
         let offset = entry_offset(msix, vector);
