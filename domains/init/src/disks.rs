@@ -34,7 +34,7 @@ impl DiskList {
     }
 
     fn geometry(&self, disk: &Disk) -> Option<Geometry> {
-        let offer = grants::instance_offer(&self.system, disk.device, 0, None);
+        let offer = grants::instance_offer(&self.system, disk.device, None, None);
         let (_, device) = offer.ok()?;
         device.downcast::<dyn Block>().ok()?.geometry().ok()
     }
@@ -64,7 +64,7 @@ impl Disks for DiskList {
             of_disk.push(disk.name.clone());
         }
         drop(of_disk);
-        if let Err(failure) = self.system.with_instance(disk.files, 0, |_| ()) {
+        if let Err(failure) = self.system.with_instance(disk.files, None, |_| ()) {
             self.system.stop_disk(disk)?;
             return Err(DiskError::Failed(Text::new(&cause(&failure))));
         }

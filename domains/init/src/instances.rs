@@ -10,7 +10,7 @@ mod start;
 pub use respawn::Respawner;
 
 use crate::failure::Failure;
-use crate::service::{Remains, Running, State, Unstarted, budget, is_alive};
+use crate::service::{Complaint, Remains, Running, State, Unstarted, budget, is_alive};
 use crate::system::System;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -30,14 +30,15 @@ const PATIENCE: u64 = 5_000_000_000;
 
 impl System {
     /// Has `work` done with the instance that serves the domain `index`, after starting one if
-    /// there is none. If the instance `failed` (0: none) serves, it is taken for dead and replaced.
+    /// there is none. Whether that is dead is asked of the kernel. One that lives is replaced if
+    /// there is a `complaint` about it, as long as such are heard from who complains.
     ///
     /// # Errors
     /// Why there is no instance.
     pub fn with_instance<R>(
         self: &Arc<Self>,
         index: DomainIndex,
-        failed: u32,
+        complaint: Option<Complaint>,
         work: impl FnOnce(&Running) -> R,
     ) -> Result<R, Failure> {
         let service = &self.services[index];
@@ -45,15 +46,16 @@ impl System {
             .state
             .lock_interruptible()
             .ok_or(Failure::Interrupted)?;
-        let unusable = |running: &mut Running| {
-            running.id == failed || !is_alive(&running.control) || !self.is_served(running)
-        };
+        let unusable = |running: &mut Running| !self.is_usable(running);
         if let Some(running) = state.running.take_if(unusable) {
-            let crashed = running.id == failed || !is_alive(&running.control);
+            let crashed = !is_alive(&running.control);
             self.retire(index, running, &mut state);
             if crashed {
                 self.count_crash(index, &mut state)?;
             }
+        }
+        if let Some(complaint) = complaint {
+            self.answer(index, complaint, &mut state);
         }
         if state.running.is_none() {
             let launched = self.launch(index, &mut state);
@@ -66,12 +68,44 @@ impl System {
         Ok(work(state.running.as_ref().expect("launched just now")))
     }
 
-    /// Whether the instances that this one cannot do without are still those that serve.
-    fn is_served(&self, running: &Running) -> bool {
-        running
-            .served_by
-            .iter()
-            .all(|&(index, id)| self.services[index].status().id == id)
+    /// Whether an instance lives, and those that it cannot do without are still those that serve.
+    fn is_usable(&self, running: &Running) -> bool {
+        let serves = |&(index, id): &(DomainIndex, u32)| self.services[index].status().id == id;
+        is_alive(&running.control) && running.served_by.iter().all(serves)
+    }
+
+    /// Whether one of those that an instance cannot do without has died, and perhaps nobody has
+    /// noticed yet.
+    fn has_lost_one(&self, running: &Running) -> bool {
+        let is_dead = |id| match self.kernel.control.domain(id) {
+            Ok(control) => control.is_none_or(|control| !is_alive(&control)),
+            Err(_) => false,
+        };
+        running.served_by.iter().any(|&(_, id)| is_dead(id))
+    }
+
+    /// Ends an instance that lives, for what one of its callers says of it, if that is heard.
+    fn answer(&self, index: DomainIndex, complaint: Complaint, state: &mut State) {
+        let Some(running) = state.running.take_if(|running| running.id == complaint.of) else {
+            return;
+        };
+        let (domain, by) = (&self.manifest[index], &self.manifest[complaint.by].name);
+        if !self.has_lost_one(&running) && !state.hears(complaint.by, domain.limits) {
+            if !state.versions.fall_back() {
+                state.running = Some(running);
+                return;
+            }
+            log!(
+                "{}: the image of the update is of no use to {by}; going back to the one before",
+                domain.name
+            );
+        }
+        log!(
+            "{}: instance {} lives, but is of no more use to {by}",
+            domain.name,
+            running.id
+        );
+        self.retire(index, running, state);
     }
 
     /// Ends an instance with all domains that it started, and waits until what it owned is free
@@ -234,7 +268,7 @@ impl System {
     fn needs(self: &Arc<Self>, index: DomainIndex) -> Vec<u32> {
         let needs = order::needs(&self.manifest, index);
         let instance = |need| {
-            self.with_instance(need, 0, |running| running.id)
+            self.with_instance(need, None, |running| running.id)
                 .unwrap_or(0)
         };
         needs.into_iter().map(instance).collect()

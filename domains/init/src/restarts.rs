@@ -21,8 +21,8 @@ struct State {
 
 /// What there is to be done.
 pub enum Work {
-    /// The domain with this number; the instance that died.
-    One(DomainIndex, u32),
+    /// The domain with this number, an instance of which has died.
+    One(DomainIndex),
     /// All.
     All,
 }
@@ -82,7 +82,8 @@ impl Restarts {
             let dead = state.dead.iter().find(|(_, id)| **id != 0);
             let dead = dead.map(|(index, _)| index);
             if let Some(index) = dead {
-                return Work::One(index, core::mem::take(&mut state.dead[index]));
+                state.dead[index] = 0;
+                return Work::One(index);
             }
             (state, _) = self.more.wait(state);
         }

@@ -21,7 +21,7 @@ use interfaces::{
     RpcResult, Text,
 };
 use manifest::{DomainIndex, Limits};
-use restart::{Budget, Rest};
+use restart::{Budget, Complaints, Rest};
 
 /// An instance that serves.
 pub struct Running {
@@ -45,6 +45,15 @@ pub struct Remains {
     pub control: Handle<dyn Domain>,
 }
 
+/// What a domain says of an instance that it has called.
+#[derive(Clone, Copy)]
+pub struct Complaint {
+    /// The number of the instance that is of no more use; 0: nothing is said.
+    pub of: u32,
+    /// The number of the domain that says so.
+    pub by: DomainIndex,
+}
+
 /// What the lock of a domain guards.
 pub struct State {
     /// The instance that serves.
@@ -55,11 +64,25 @@ pub struct State {
     pub versions: Versions,
     /// The crashes that it may have.
     pub budget: Budget,
+    /// What each of its callers may say of instances that live.
+    pub complaints: Vec<(DomainIndex, Complaints)>,
     /// Why it did not start when that was tried last, and how long it is left alone.
     pub refused: Option<(Failure, Rest)>,
 }
 
 impl State {
+    /// Whether another complaint of the domain `by` is heard; `limits` are those of the domain that
+    /// it is about.
+    pub fn hears(&mut self, by: DomainIndex, limits: Limits) -> bool {
+        let at = self.complaints.iter().position(|(other, _)| *other == by);
+        let at = at.unwrap_or_else(|| {
+            let none = Complaints::new(limits.restarts, window(limits));
+            self.complaints.push((by, none));
+            self.complaints.len() - 1
+        });
+        self.complaints[at].1.is_heard(time::now())
+    }
+
     /// It did not start, for this reason.
     pub fn refuse(&mut self, failure: &Failure) {
         match &mut self.refused {
@@ -139,6 +162,7 @@ impl Service {
             remains: None,
             versions: Versions::default(),
             budget: budget(limits),
+            complaints: Vec::new(),
             refused: None,
         });
         Service {
@@ -219,7 +243,12 @@ impl Service {
 
 /// A fresh budget.
 pub fn budget(limits: Limits) -> Budget {
-    Budget::new(limits.restarts, u64::from(limits.window_s) * 1_000_000_000)
+    Budget::new(limits.restarts, window(limits))
+}
+
+/// In which time crashes are counted, in nanoseconds.
+fn window(limits: Limits) -> u64 {
+    u64::from(limits.window_s) * 1_000_000_000
 }
 
 /// Whether an instance can be called.

@@ -8,6 +8,7 @@ use crate::failure::{self, Failure};
 use crate::former::{self, Former};
 use crate::instances::grants;
 use crate::last_resort;
+use crate::service::Complaint;
 use crate::system::System;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -75,7 +76,7 @@ fn start_all(system: &Arc<System>) {
     let at_boot = |index: &&DomainIndex| system.manifest[**index].disk.is_none();
     for &index in system.order.iter().filter(at_boot) {
         let name = system.manifest[index].name.as_str();
-        let Err(failure) = system.with_instance(index, 0, |_| ()) else {
+        let Err(failure) = system.with_instance(index, None, |_| ()) else {
             continue;
         };
         let cause = failure.text();
@@ -99,7 +100,7 @@ fn start_all(system: &Arc<System>) {
 /// There is no personality or no shell, in words.
 fn serve(system: &Arc<System>, index: DomainIndex) -> Result<u8, String> {
     let once = system.words.exec.is_some();
-    let mut failed = 0;
+    let mut failed = None;
     loop {
         let (id, personality) = match grants::instance_offer(system, index, failed, None) {
             Ok(offered) => offered,
@@ -129,7 +130,7 @@ fn serve(system: &Arc<System>, index: DomainIndex) -> Result<u8, String> {
                     system,
                     "the personality crashed: its programs have ended, and the shell starts again",
                 );
-                failed = id;
+                failed = Some(Complaint { of: id, by: index });
             }
             Err(Ended::NoMemory) => log!("there is no memory for a shell now"),
             Err(Ended::NoShell(cause)) => return Err(cause),

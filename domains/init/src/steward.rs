@@ -81,7 +81,7 @@ impl System {
         let Some(index) = self.steward else {
             return Ok(None);
         };
-        let (id, handle) = grants::instance_offer(self, index, 0, None)?;
+        let (id, handle) = grants::instance_offer(self, index, None, None)?;
         let handle = handle.downcast();
         let name = &self.manifest[index].name;
         let handle = handle.map_err(|_| Failure::of_call(name, RpcError::Refused, ""))?;
@@ -124,7 +124,7 @@ impl System {
         for &index in &self.order {
             if self.services[index].status().is_wanted() {
                 // Why it is down has been said.
-                let _ = self.with_instance(index, 0, |running| self.leave(index, running));
+                let _ = self.with_instance(index, None, |running| self.leave(index, running));
             }
         }
         for (address, (owner, grant)) in self.claims.all() {

@@ -70,17 +70,17 @@ fn notice(system: &Arc<System>, event: &DomainEvent, missed: bool) {
 /// Has the domain with this number replaced, and then all that cannot go on without the instance
 /// that died, or did not start again before because they needed it. Whether there was memory for
 /// all of them.
-fn revive(system: &Arc<System>, dead: Option<(DomainIndex, u32)>) -> bool {
+fn revive(system: &Arc<System>, dead: Option<DomainIndex>) -> bool {
     let mut memory = true;
-    if let Some((index, id)) = dead {
-        memory &= report(system, index, system.with_instance(index, id, |_| ()));
+    if let Some(index) = dead {
+        memory &= report(system, index, system.with_instance(index, None, |_| ()));
     }
     for &index in &system.order {
         if system.services[index].status().is_wanted() {
-            memory &= report(system, index, system.with_instance(index, 0, |_| ()));
+            memory &= report(system, index, system.with_instance(index, None, |_| ()));
         }
     }
-    if dead.is_some_and(|(index, _)| system.steward == Some(index)) {
+    if dead.is_some_and(|index| system.steward == Some(index)) {
         system.leave_all();
     }
     memory
@@ -112,7 +112,7 @@ fn start_workers(system: &Arc<System>) -> RpcResult<()> {
 fn work(system: &Arc<System>) {
     loop {
         let done = match system.restarts.next() {
-            Work::One(index, id) => revive(system, Some((index, id))),
+            Work::One(index) => revive(system, Some(index)),
             Work::All => revive(system, None),
         };
         // Nobody may call the domain that there was no memory for.

@@ -41,6 +41,7 @@ pub(super) const CASES: &[Case] = &[
     case("recovery-pci-crash", pci),
     case("recovery-regions-stay-mapped", regions_stay),
     case("recovery-restart-budget", budget),
+    case("recovery-complaints-put-nothing-down", complaints),
     case("recovery-beside-a-driver-that-hoards-interrupts", hoarded),
     case("recovery-program-killed", program),
 ];
@@ -435,6 +436,37 @@ fn budget(bench: &Bench<'_>) -> Result<()> {
         answer.log
     );
     Ok(())
+}
+
+/// The default manifest with a domain that abuses the right to have the disk's driver restarted.
+pub(super) fn with_meddler(bench: &Bench<'_>, options: &str) -> Result<String> {
+    let text = with_limits(bench, &["virtio-blk"], "window_s = 3600")?;
+    Ok(text
+        + &format!(
+            "\n[domain.meddler]\ngrants = {{ victim = \"virtio-blk.respawn\" }}\noptions = \"{options}\"\n"
+        ))
+}
+
+/// The holder of a domain's `respawn` says of each instance that it has failed, though it lives. As
+/// many are replaced as the domain may have crashes, none counts as one, and the domain serves on.
+fn complaints(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let mut machine = bench.machine_by(&with_meddler(bench, "accuse")?)?;
+    machine.disk = Some(disk.clone());
+    let line = "until dmesg | grep ' complaints: '; do sleep 0.1; done; sha256sum /big; domains -q";
+    let answer = bench.exec_on(machine, line)?.status(0)?.silently()?;
+    let answer = answer
+        .shows("40 complaints: 5 heard, 0 errors")?
+        .shows(&format!("{}  /big\n", big_sum(bench)?))?;
+    for (title, value) in [("STATE", "running"), ("CRASHES", "0"), ("RESTARTS", "5")] {
+        let shown = cell(&answer.stdout, "virtio-blk", title);
+        ensure!(
+            shown == Some(value),
+            "{title}: {shown:?}, expected {value}:\n{}",
+            answer.stdout
+        );
+    }
+    bench.expect_clean(&disk)
 }
 
 /// The driver of a second disk asks for all interrupts that it can get. That of the first disk

@@ -3,6 +3,7 @@
 use crate::check::offer_index;
 use crate::claims;
 use crate::failure::Failure;
+use crate::service::Complaint;
 use crate::system::System;
 use alloc::format;
 use alloc::sync::Arc;
@@ -96,21 +97,22 @@ fn index_of(system: &System, name: &str) -> DomainIndex {
 /// What a domain offers under a name, from its running instance.
 fn offer(system: &Arc<System>, name: &str, port: Option<&str>) -> Result<Granted, Failure> {
     let index = index_of(system, name);
-    let (id, handle) = instance_offer(system, index, 0, port)?;
+    let (id, handle) = instance_offer(system, index, None, port)?;
     Ok(Granted {
         handle,
         served_by: Some((index, id)),
     })
 }
 
-/// The instance of a domain other than `failed` and what it offers under a name.
+/// The instance of a domain, another than that of a `complaint` that is heard, and what it offers
+/// under a name.
 ///
 /// # Errors
 /// Why there is none.
 pub fn instance_offer(
     system: &Arc<System>,
     index: DomainIndex,
-    failed: u32,
+    complaint: Option<Complaint>,
     port: Option<&str>,
 ) -> Result<(u32, AnyHandle), Failure> {
     let name = &system.manifest[index].name;
@@ -119,7 +121,7 @@ pub fn instance_offer(
         .as_ref()
         .map_err(|text| Failure::Cause(format!("{name}: {text}")))?;
     let number = offer_index(&image.offers, port).expect("checked against the image");
-    let (id, handle) = system.with_instance(index, failed, |running| {
+    let (id, handle) = system.with_instance(index, complaint, |running| {
         let handle = running.offers.get(number).and_then(Option::as_ref);
         (running.id, handle.map(AnyHandle::duplicate))
     })?;
@@ -141,7 +143,7 @@ fn respawn(
     port: Option<&str>,
 ) -> Result<Granted, Failure> {
     let index = index_of(system, name);
-    system.with_instance(index, 0, |_| ())?;
+    system.with_instance(index, None, |_| ())?;
     system.lasting(Office::Respawn, holder, Some(index), port)
 }
 
@@ -155,7 +157,7 @@ fn claim(
 ) -> Result<Granted, Failure> {
     let rank = rank(system, devices, owner);
     let claimer = &system.manifest[owner.0].name;
-    let mut failed = 0;
+    let mut failed = None;
     loop {
         let (id, bus) = instance_offer(system, index_of(system, name), failed, None)?;
         let bus = bus.downcast::<dyn PciBus>();
@@ -167,11 +169,21 @@ fn claim(
                 return Ok(Granted::free(device.into_any()));
             }
             // The bus itself crashed under the claim: ask its successor. Its restart budget ends
-            // this.
-            Err(_) if bus.function(0) == Err(RpcError::DomainCrashed) => failed = id,
+            // this, or that it is not heard any more.
+            Err(_) if bus.function(0) == Err(RpcError::DomainCrashed) && !is_same(failed, id) => {
+                failed = Some(Complaint {
+                    of: id,
+                    by: owner.0,
+                });
+            }
             Err(failure) => return Err(failure),
         }
     }
+}
+
+/// Whether instance `id` is the one that was complained about.
+fn is_same(complaint: Option<Complaint>, id: u32) -> bool {
+    complaint.is_some_and(|complaint| complaint.of == id)
 }
 
 /// How many claims of the same devices come before this one in the manifest. So each claim leads to

@@ -1,6 +1,7 @@
 //! `Respawn`: the right to ask for instances of one domain, for those who call it.
 
 use super::grants;
+use crate::service::Complaint;
 use crate::system::System;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -21,8 +22,13 @@ pub struct Respawner {
 
 impl Respawn for Respawner {
     fn instance(&self, failed: u32) -> Result<Incarnation, RespawnError> {
+        let complaint = Complaint {
+            of: failed,
+            by: self.holder,
+        };
+        let port = self.port.as_deref();
         let (id, service) =
-            grants::instance_offer(&self.system, self.index, failed, self.port.as_deref())?;
+            grants::instance_offer(&self.system, self.index, Some(complaint), port)?;
         Ok(Incarnation { id, service })
     }
 

@@ -6,6 +6,8 @@
 //! that crashes on the same input again and again must not keep the machine busy for ever. Time is
 //! an argument, so tests replay exactly.
 //!
+//! What its callers say of an instance that has not crashed counts as no crash ([`Complaints`]).
+//!
 //! A start that is refused counts as no crash: its reason may pass, as that of a missing device. It
 //! is tried again when somebody wants the domain, but not before a [`Rest`] is over.
 #![no_std]
@@ -66,12 +68,66 @@ pub enum Verdict {
     GiveUp,
 }
 
+/// What happened in the last so many nanoseconds.
+#[derive(Clone, Debug)]
+struct Window {
+    length: u64,
+    recent: VecDeque<u64>,
+}
+
+impl Window {
+    fn new(length: u64) -> Self {
+        Window {
+            length,
+            recent: VecDeque::new(),
+        }
+    }
+
+    /// How much of it is left at time `now`.
+    fn count(&mut self, now: u64) -> usize {
+        let is_over = |&then: &u64| now.saturating_sub(then) >= self.length;
+        while self.recent.front().is_some_and(is_over) {
+            self.recent.pop_front();
+        }
+        self.recent.len()
+    }
+}
+
+/// The complaints of one domain about another that has not crashed, and how many of them are heard.
+///
+/// An instance that lives may be of no more use, as a driver whose device was pulled out is, and
+/// only who calls it knows that. But who calls it may also be wrong, or mean harm. So a complaint
+/// is no crash: the domain never stays down for it, and who complains too often is not heard.
+#[derive(Clone, Debug)]
+pub struct Complaints {
+    most: usize,
+    heard: Window,
+}
+
+impl Complaints {
+    /// `most` complaints are heard in any `window` nanoseconds.
+    pub fn new(most: u32, window: u64) -> Self {
+        Complaints {
+            most: most as usize,
+            heard: Window::new(window),
+        }
+    }
+
+    /// Whether a complaint at time `now` (nanoseconds; never less than before) is heard.
+    pub fn is_heard(&mut self, now: u64) -> bool {
+        let is_heard = self.heard.count(now) < self.most;
+        if is_heard {
+            self.heard.recent.push_back(now);
+        }
+        is_heard
+    }
+}
+
 /// The crashes of one domain, and how many it may have.
 #[derive(Clone, Debug)]
 pub struct Budget {
     most: usize,
-    window: u64,
-    recent: VecDeque<u64>,
+    crashes: Window,
     gave_up: bool,
 }
 
@@ -81,8 +137,7 @@ impl Budget {
     pub fn new(most: u32, window: u64) -> Self {
         Budget {
             most: most as usize,
-            window,
-            recent: VecDeque::new(),
+            crashes: Window::new(window),
             gave_up: false,
         }
     }
@@ -97,20 +152,14 @@ impl Budget {
         if self.gave_up {
             return Verdict::GiveUp;
         }
-        while self
-            .recent
-            .front()
-            .is_some_and(|&crash| now.saturating_sub(crash) >= self.window)
-        {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(now);
-        if self.recent.len() >= self.most {
+        let count = self.crashes.count(now) + 1;
+        self.crashes.recent.push_back(now);
+        if count >= self.most {
             self.gave_up = true;
-            self.recent = VecDeque::new();
+            self.crashes.recent = VecDeque::new();
             return Verdict::GiveUp;
         }
-        let pause = pause(self.recent.len()).min(self.gap());
+        let pause = pause(count).min(self.gap());
         let is_felt = pause >= SHORTEST_PAUSE;
         Verdict::RestartAfter(if is_felt { pause } else { 0 })
     }
@@ -118,7 +167,7 @@ impl Budget {
     /// The time between crashes at which the budget just lasts. No pause need be longer: who allows
     /// many restarts wants them quickly.
     fn gap(&self) -> u64 {
-        self.window / self.most.max(1) as u64
+        self.crashes.length / self.most.max(1) as u64
     }
 }
 
@@ -192,6 +241,16 @@ mod tests {
     #[test]
     fn no_crash_at_all_is_allowed_with_zero() {
         assert_eq!(Budget::new(0, SECOND).crashed(5), Verdict::GiveUp);
+    }
+
+    #[test]
+    fn complaints_are_heard_so_often_in_a_window() {
+        let mut complaints = Complaints::new(3, 10 * SECOND);
+        let heard: Vec<u64> = (0..40)
+            .filter(|second| complaints.is_heard(second * SECOND))
+            .collect();
+        assert_eq!(heard, [0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32]);
+        assert!(!Complaints::new(0, SECOND).is_heard(5));
     }
 
     #[test]
