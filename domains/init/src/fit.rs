@@ -2,12 +2,12 @@
 //! it is looked at here.
 
 use crate::images::Prepared;
+use crate::service::Attached;
 use crate::system::System;
 use alloc::format;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use interfaces::{Gate, Handle, Port};
+use interfaces::Port;
 use manifest::{Domain, DomainIndex, Source};
 
 /// Compares the ports of `new` with what the manifest grants and with those of `old`: it must do
@@ -56,11 +56,11 @@ fn offers(old: &Prepared, new: &Prepared) -> Result<(), String> {
     Ok(())
 }
 
-/// The gates of all who call the domain `index`.
+/// The gates of all who call the domain `index`, and who attached each.
 ///
 /// # Errors
 /// Who calls it past every gate.
-pub fn gates(system: &System, index: DomainIndex) -> Result<Vec<Arc<Handle<dyn Gate>>>, String> {
+pub fn gates(system: &System, index: DomainIndex) -> Result<Vec<Attached>, String> {
     let name = &system.manifest[index].name;
     let gates = system.services[index].gates();
     for holder in system.manifest.indices() {
@@ -84,6 +84,6 @@ pub fn gates(system: &System, index: DomainIndex) -> Result<Vec<Arc<Handle<dyn G
     }
     match gates.is_empty() {
         true => Err(String::from("no shadow stands in front of it")),
-        false => Ok(gates.into_iter().map(|(_, gate)| gate).collect()),
+        false => Ok(gates),
     }
 }

@@ -19,22 +19,24 @@
 mod replace;
 
 use crate::estate::Keeper;
+use crate::service::Attached;
 use crate::system::System;
 use crate::version::Version;
-use crate::{fit, images};
+use crate::{fit, images, limit};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, thread, time};
-use interfaces::{
-    Closed, Gate, Handle, RVec, RpcError, RpcResult, Text, UpdateError, Updated, Updater,
-};
+use interfaces::{Closed, Handle, RVec, RpcError, RpcResult, Text, UpdateError, Updated, Updater};
 use manifest::DomainIndex;
 
 /// How long calls that run are waited for, in nanoseconds.
 const PATIENCE: u64 = 2_000_000_000;
+/// How long a shadow may take to close its gate, with that and with what it then brings to safety,
+/// in nanoseconds.
+const CLOSING: u64 = 30_000_000_000;
 type Answer = Result<Updated, UpdateError>;
 
 /// Why a domain was not replaced, as in [`UpdateError`].
@@ -129,7 +131,7 @@ impl System {
     /// Replaces the instance while the gates are closed.
     fn replace_behind(
         self: &Arc<Self>,
-        gates: &[Arc<Handle<dyn Gate>>],
+        gates: &[Attached],
         index: DomainIndex,
         version: Version,
     ) -> Result<Updated, Trouble> {
@@ -138,15 +140,15 @@ impl System {
         let early = is_beside.then(|| self.begin(index, &version)).transpose();
         let early = early.map_err(Trouble::Kept)?;
         let began = time::now();
-        let closed: RpcResult<Vec<_>> = gates.iter().map(|gate| gate.close(PATIENCE)).collect();
+        let closed: Result<Vec<_>, _> = gates.iter().map(|gate| self.close(gate)).collect();
         let closed = match closed {
             Ok(closed) => closed,
-            Err(error) => {
+            Err(why) => {
                 early.into_iter().for_each(|early| self.end(index, early));
-                return Err(Trouble::Kept(format!("its shadow: {error}")));
+                return Err(Trouble::Kept(why));
             }
         };
-        let repeated = closed.iter().map(under_way).sum();
+        let repeated = closed.iter().map(|(_, under_way)| under_way).sum();
         let (id, handed_over) = self.replace(index, version, early, repeated == 0)?;
         drop(closed);
         Ok(Updated {
@@ -156,6 +158,37 @@ impl System {
             repeated,
             handed_over,
         })
+    }
+
+    /// Closes a gate; what keeps it closed, and how many calls are under way behind it. While this
+    /// waits, the gates that are closed already hold up all others, so a shadow that does not come
+    /// to an end is ended; whatever it does, this does not wait for it.
+    fn close(&self, (holder, gate): &Attached) -> Result<(Handle<dyn Closed>, u32), String> {
+        let name = &self.manifest[*holder].name;
+        let id = self.services[*holder].status().id;
+        let end = || {
+            if let Ok(Some(shadow)) = self.kernel.control.domain(id) {
+                // It fails only if that is dead already.
+                let _ = shadow.kill();
+            }
+        };
+        let gate = gate.clone();
+        let work = move || -> RpcResult<_> {
+            let closed = gate.close(PATIENCE)?;
+            let under_way = under_way(&closed);
+            Ok((closed, under_way))
+        };
+        let rpc = |error: RpcError| format!("its shadow `{name}`: {error}");
+        let closed = limit::apart(CLOSING, end, work).map_err(rpc)?;
+        closed.map_or_else(
+            || {
+                let seconds = CLOSING / 1_000_000_000;
+                Err(format!(
+                    "its shadow `{name}` did not close its gate in {seconds} s"
+                ))
+            },
+            |closed| closed.map_err(rpc),
+        )
     }
 
     /// Whether the present instance hands its state over.

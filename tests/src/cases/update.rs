@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use machine::qemu::Machine;
 
-use super::recovery::{MANY_RESTARTS, cell, free, with_limits};
+use super::recovery::{MANY_RESTARTS, cell, free, with_limits, with_meddler};
 use super::shadows::{JOURNAL, compare, fill};
 use super::{Case, case};
 use crate::bench::{Answer, Bench, LIMIT, host_sum};
@@ -25,6 +25,7 @@ pub(super) const CASES: &[Case] = &[
     case("update-file-systems-under-cp", file_system_under_cp),
     case("update-file-system-under-an-open-file", open_file),
     case("update-hands-the-content-of-a-disk-over", memory_disk),
+    case("update-is-not-held-up-by-a-gate", hanging_gate),
     case("update-under-crashes", crashes),
     case("update-80-drivers-cost-no-memory", eighty),
     case("update-outlived-by-a-new-init", init_dies),
@@ -131,6 +132,28 @@ fn open_file(bench: &Bench<'_>) -> Result<()> {
         "the sum is not right, or the name is still there:\n{}",
         answer.stdout
     );
+    bench.expect_clean(&disk)
+}
+
+/// A gate that never says that it is closed keeps neither the update nor who waits at the others.
+fn hanging_gate(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let mut machine = bench.machine_by(&with_meddler(bench, "hang")?)?;
+    machine.disk = Some(disk.clone());
+    let line = format!(
+        "sleep 1; update virtio-blk {}; echo status $?; sha256sum /big; domains -iq",
+        image("virtio-blk-2")
+    );
+    let answer = bench.exec_within(2 * LIMIT, machine, &line)?;
+    let why = "the old image goes on: its shadow `meddler` did not close its gate in 30 s";
+    let answer = answer
+        .complains(why)?
+        .shows("status 1\n")?
+        .shows(&format!("{}  /big\n", big_sum(bench)?))?;
+    let row = [("IMAGE", "virtio-blk"), ("RESTARTS", "0"), ("UPDATES", "0")];
+    expect_row(&answer, "virtio-blk", row)?;
+    let restarts = cell(&answer.stdout, "meddler", "RESTARTS");
+    ensure!(restarts == Some("1"), "{}", answer.stdout);
     bench.expect_clean(&disk)
 }
 
