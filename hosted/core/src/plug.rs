@@ -6,7 +6,8 @@
 //! successor. A call that was slow between the two steps may count itself in with an instance that
 //! is replaced already; it sees by the gate, which counts, that it was closed meanwhile, and tries
 //! again. So no call fails through an update. If a call runs longer than the update waits, or the
-//! state cannot be handed over, the old instance stays.
+//! state cannot be handed over, the old instance stays. An instance that does not come to an end
+//! with giving or taking state is ended, for calls wait meanwhile.
 
 use crate::host::bytes;
 use abi::{Handle, RVec, RpcError};
@@ -22,10 +23,12 @@ use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared};
 use isolation::lock::Lock;
-use isolation::platform::{WaitResult, platform};
+use isolation::platform::{Attributes, WaitResult, platform};
 
 /// Nanoseconds that an update waits for calls that run.
 const UPDATE_PATIENCE: u64 = 1_000_000_000;
+/// Nanoseconds that giving state, or taking it, may take, whether it computes or waits.
+const STATE_PATIENCE: u64 = 5_000_000_000;
 
 /// An instance of a plug-in.
 struct Life {
@@ -162,13 +165,15 @@ impl Plug {
     }
 
     /// Puts a new instance in the place of `dead`, if that has not been done. If none can be
-    /// started, the next call tries again.
+    /// started, the next call tries again. An instance that says that it has crashed, and has not,
+    /// comes to its end here.
     fn restart(&self, dead: &Arc<Life>) {
         self.alone(|| {
             let present = self.present.lock().clone();
             if !Arc::ptr_eq(&present.life, dead) {
                 return;
             }
+            kill(&dead.block, Reason::Exited);
             match begin(&present.image, &present.options) {
                 Ok(life) => {
                     let former = core::mem::replace(&mut self.present.lock().life, life);
@@ -230,13 +235,51 @@ impl Plug {
 
 /// Has the state handed over.
 fn hand_over(from: &Life, to: &Life) -> Result<(), String> {
-    let state = from
-        .service
-        .hand_over()
+    let state = bounded(from, |service| service.hand_over())?
         .map_err(|error| format!("nothing is handed over: {error:?}"))?;
-    to.service
-        .take_over(state)
+    bounded(to, |service| service.take_over(state))?
         .map_err(|error| format!("the successor does not take over: {error:?}"))
+}
+
+/// Who ends an instance whose call takes too long.
+struct Watch {
+    block: Arc<ControlBlock>,
+    deadline: u64,
+    /// 1 when the call is done.
+    done: AtomicU32,
+}
+
+/// A call that ends within [`STATE_PATIENCE`], if only because the instance is ended then.
+fn bounded<R>(life: &Life, call: impl FnOnce(&Handle<dyn PlugIn>) -> R) -> Result<R, String> {
+    let watch = Arc::new(Watch {
+        block: life.block.clone(),
+        deadline: platform().now() + STATE_PATIENCE,
+        done: AtomicU32::new(0),
+    });
+    let of_thread = Arc::into_raw(watch.clone()) as usize;
+    if platform()
+        .spawn("limit", await_end, of_thread, &Attributes::KERNEL)
+        .is_none()
+    {
+        // SAFETY: it came from `into_raw` just now, and there is no thread that has it.
+        drop(unsafe { Arc::from_raw(of_thread as *const Watch) });
+        return Err("no memory for a thread".to_string());
+    }
+    let result = call(&life.service);
+    watch.done.store(1, Ordering::SeqCst);
+    platform().wake(&watch.done, 1);
+    Ok(result)
+}
+
+extern "C" fn await_end(watch: usize) {
+    // SAFETY: `bounded` gave this share to this thread alone, by `into_raw`.
+    let watch = unsafe { Arc::from_raw(watch as *const Watch) };
+    while watch.done.load(Ordering::SeqCst) == 0 {
+        let waited = platform().wait(&watch.done, 0, Some(watch.deadline));
+        if waited == WaitResult::TimedOut && watch.done.load(Ordering::SeqCst) == 0 {
+            return kill(&watch.block, Reason::Hang);
+        }
+    }
 }
 
 /// Runs `work` on the parts of a wish (input, options, sink), with the root record that calls need.

@@ -23,6 +23,7 @@ fn main() -> Result<()> {
     let host = Host::start(&read("hosted-core")?, 256 << 20)?;
     let filter = host.plug_in(&one, b"")?;
     tour(&filter, &two)?;
+    feigned(&filter)?;
     under_load(&filter, [&one, &two], updates)?;
     storm(&filter, CRASHES)
 }
@@ -64,6 +65,20 @@ fn storm(filter: &PlugIn, crashes: usize) -> Result<()> {
     Ok(())
 }
 
+/// A plug-in that says that it has crashed, and lives, is ended all the same: else its instances
+/// would soon have all memory.
+fn feigned(filter: &PlugIn) -> Result<()> {
+    for round in 0..FEIGNED {
+        let answer = filter.call(b"feign");
+        ensure!(answer == Err(CallError::Crashed), "{round}: {answer:?}");
+    }
+    ensure!(filter.call(b"still here")? == b"Still Here");
+    Ok(())
+}
+
+/// How often it says so: each time it takes 1 MiB, and there are 256.
+const FEIGNED: usize = 400;
+
 fn tour(filter: &PlugIn, two: &[u8]) -> Result<()> {
     let show = |what: &[u8]| -> Result<String, CallError> {
         let answer = filter
@@ -94,12 +109,13 @@ fn tour(filter: &PlugIn, two: &[u8]) -> Result<()> {
 }
 
 /// Options of version two with which an update must not succeed.
-const FAILURES: [&[u8]; 5] = [
+const FAILURES: [&[u8]; 6] = [
     b"start=panic",
     b"start=refuse",
     b"take_over=panic",
     b"take_over=refuse",
     b"take_over=hang",
+    b"take_over=sleep",
 ];
 
 /// Updates the plug-in while four threads call it.

@@ -2,15 +2,17 @@
 //! counts on where version one stopped.
 //!
 //! The options are words that make it a version to which an update must not succeed: `start=HOW` or
-//! `take_over=HOW`, where HOW is `panic`, `hang` (loops) or `refuse`.
+//! `take_over=HOW`, where HOW is `panic`, `hang` (loops), `sleep` or `refuse`.
 //!
-//! The request `crash` makes it index out of bounds, `hang` makes it loop; `count` is answered with
-//! how many lines have passed.
+//! The request `crash` makes it index out of bounds, `hang` makes it loop; `feign` has it take
+//! [`FEIGNED`] bytes for good and say that it has crashed; `count` is answered with how many lines
+//! have passed.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+use alloc::vec::Vec;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
 use interfaces::{Handle, PlugIn, PlugInError, RVec, RpcError, RpcResult, Text};
@@ -37,9 +39,15 @@ fn misbehave(options: &[u8], place: &[u8]) -> bool {
         Some(b"hang") => loop {
             black_box(place);
         },
+        Some(b"sleep") => loop {
+            domain_rt::time::sleep(u64::MAX / 2);
+        },
         how => how == Some(b"refuse"),
     }
 }
+
+/// Bytes that are taken for good by one request.
+const FEIGNED: usize = 1 << 20;
 
 struct Filter {
     lines: AtomicU64,
@@ -53,6 +61,13 @@ impl PlugIn for Filter {
             b"hang" => loop {
                 self.lines.fetch_add(0, Ordering::Relaxed);
             },
+            b"feign" => {
+                let mut kept = Vec::<u8>::new();
+                let taken = kept.try_reserve_exact(FEIGNED);
+                taken.map_err(|_| RpcError::NoMemory)?;
+                core::mem::forget(kept);
+                return Err(RpcError::DomainCrashed.into());
+            }
             b"count" => {
                 let lines = self.lines.load(Ordering::Relaxed);
                 return Ok(RVec::from_slice(alloc::format!("{lines}").as_bytes())?);
