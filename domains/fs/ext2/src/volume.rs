@@ -307,11 +307,34 @@ impl Volume {
     pub fn truncate(&self, service: Service, ino: u32, size: u64) -> Result<(), Error> {
         // What it frees may be another file's soon.
         let _cut = self.begin_cut(service, ino)?;
-        let truncate = |fs: &mut Mounted| fs.truncate(ino, size);
-        self.change_content(service, truncate, |content, result| match result {
-            Ok(()) => content.resized(ino, size),
-            Err(_) => content.forget(&[ino]),
+        self.while_open(service, ino, || {
+            let begin = |fs: &mut Mounted| fs.begin_truncate(ino, size);
+            let mut is_done =
+                self.change_content(service, begin, |content, result| match result {
+                    Ok(_) => content.resized(ino, size),
+                    Err(_) => content.forget(&[ino]),
+                })?;
+            while !is_done {
+                is_done = self.change(service, |fs| fs.cut_some(ino))?;
+            }
+            Ok(())
         })
+    }
+
+    /// Does `work` in steps between which others have the volume. Meanwhile the file stays the same
+    /// one, whatever becomes of its name.
+    fn while_open(
+        &self,
+        service: Service,
+        ino: u32,
+        work: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.view(service, |fs| fs.open(ino))?;
+        let done = work();
+        if let Err(error) = self.close(ino) {
+            log!("letting go of inode {ino}: {error}");
+        }
+        done
     }
 
     /// Makes a hole in a file.
@@ -321,8 +344,19 @@ impl Volume {
     pub fn punch(&self, service: Service, ino: u32, offset: u64, length: u64) -> Result<(), Error> {
         // As in `truncate`.
         let _cut = self.begin_cut(service, ino)?;
-        let punch = |fs: &mut Mounted| fs.punch(ino, offset, length);
-        self.change_content(service, punch, |content, _| content.forget(&[ino]))
+        self.while_open(service, ino, || {
+            let (mut at, mut left) = (offset, length);
+            loop {
+                let punch = |fs: &mut Mounted| fs.punch_some(ino, at, left);
+                let forget = |content: &Content, _: &_| content.forget(&[ino]);
+                let done = self.change_content(service, punch, forget)?;
+                at = at.saturating_add(done);
+                left -= done;
+                if left == 0 {
+                    return Ok(());
+                }
+            }
+        })
     }
 
     /// Makes everything survive a power cut.

@@ -180,21 +180,39 @@ impl<D: BlockDevice> FileSystem<D> {
     /// large cut the size is set, and what is left is freed by the next change of the file, at
     /// unmount, or by the next mount.
     pub fn truncate(&mut self, ino: u32, size: u64) -> Result<()> {
+        self.begin_truncate(ino, size)?;
+        self.finish_cut(ino)
+    }
+
+    /// As [`truncate`](Self::truncate), as far as one transaction goes: the size is set. Whether
+    /// all that is cut off is free; if not, [`cut_some`](Self::cut_some) goes on. Whoever shares
+    /// the file system lets others in between, and has the file [`open`](Self::open) meanwhile.
+    ///
+    /// # Errors
+    /// As [`truncate`](Self::truncate).
+    pub fn begin_truncate(&mut self, ino: u32, size: u64) -> Result<bool> {
         self.finish_cut(ino)?;
-        if !self.update(|tx| tx.set_size(ino, size))? {
+        let is_done = self.update(|tx| tx.set_size(ino, size))?;
+        if !is_done {
             self.store.cut.insert(ino);
-            self.finish_cut(ino)?;
         }
-        Ok(())
+        Ok(is_done)
+    }
+
+    /// Frees more of what was cut off, if there is any, in one transaction; whether all is free.
+    ///
+    /// # Errors
+    /// As [`truncate`](Self::truncate).
+    pub fn cut_some(&mut self, ino: u32) -> Result<bool> {
+        if self.store.cut.contains(&ino) && self.update(|tx| tx.cut_orphan(ino))? {
+            self.store.cut.remove(&ino);
+        }
+        Ok(!self.store.cut.contains(&ino))
     }
 
     /// Finishes a truncation that takes several transactions.
     pub(crate) fn finish_cut(&mut self, ino: u32) -> Result<()> {
-        while self.store.cut.contains(&ino) {
-            if self.update(|tx| tx.cut_orphan(ino))? {
-                self.store.cut.remove(&ino);
-            }
-        }
+        while !self.cut_some(ino)? {}
         Ok(())
     }
 

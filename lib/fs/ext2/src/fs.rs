@@ -140,6 +140,7 @@ impl<D: BlockDevice> FileSystem<D> {
     /// Frees the orphan `ino` and its content, or cuts it to its size.
     pub(crate) fn reap(&mut self, ino: u32) -> Result<()> {
         while !self.update(|tx| tx.finish_orphan(ino))? {}
+        self.store.cut.remove(&ino);
         Ok(())
     }
 

@@ -41,7 +41,24 @@ impl<D: BlockDevice> FileSystem<D> {
     /// # Errors
     /// `ReadOnly`; as [`read`](Self::read). After a device error a part may be done; doing it again
     /// does the rest.
-    pub fn punch(&mut self, ino: u32, offset: u64, length: u64) -> Result<()> {
+    pub fn punch(&mut self, ino: u32, mut offset: u64, mut length: u64) -> Result<()> {
+        loop {
+            let done = self.punch_some(ino, offset, length)?;
+            offset = offset.saturating_add(done);
+            length -= done;
+            if length == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// As [`punch`](Self::punch), as far as one transaction goes; how many of the bytes are done.
+    /// Whoever shares the file system lets others in between two of them, and has the file
+    /// [`open`](Self::open) meanwhile.
+    ///
+    /// # Errors
+    /// As [`punch`](Self::punch).
+    pub fn punch_some(&mut self, ino: u32, offset: u64, length: u64) -> Result<u64> {
         self.finish_cut(ino)?;
         let size = self.view(|tx| tx.file(ino))?.size;
         let (end, block) = (
@@ -49,7 +66,7 @@ impl<D: BlockDevice> FileSystem<D> {
             self.store.layout.block_size as u64,
         );
         if offset >= end {
-            return Ok(());
+            return Ok(length);
         }
         // In the last block what lies behind the end of the file means nothing.
         let last = if end == size {
@@ -62,14 +79,12 @@ impl<D: BlockDevice> FileSystem<D> {
         // make the file longer.
         let front = end.min(first * block);
         self.clear(ino, offset, front)?;
-        self.clear(ino, front.max(last * block), end)?;
-        let mut at = first;
-        loop {
-            at = self.update(|tx| tx.punch_step(ino, at, last))?;
-            if at >= last {
-                return Ok(());
-            }
+        let at = self.update(|tx| tx.punch_step(ino, first, last))?;
+        if at < last {
+            return Ok(at * block - offset);
         }
+        self.clear(ino, front.max(last * block), end)?;
+        Ok(length)
     }
 
     /// Writes zeros to `from..to`, a part of one block, unless that is a hole.

@@ -110,6 +110,11 @@ impl<D: BlockDevice> Transaction<'_, D> {
             return Ok(false);
         }
         let open = self.store.open.contains_key(&ino);
+        // In the middle of a truncation it is on the list already.
+        if self.store.cut.contains(&ino) {
+            self.put_inode(&inode)?;
+            return Ok(!open);
+        }
         // One that is replaced stays whole on the disk until its name leads to the other.
         let whole = self.replaced.len() > 0 && !self.ends_in_one_step(&inode);
         if !open && !whole && self.shrink(&mut inode, 0)? {

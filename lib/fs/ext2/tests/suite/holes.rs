@@ -90,6 +90,71 @@ fn punching_frees_blocks_and_leaves_zeros() {
     assert_eq!(numbers.split_whitespace().count(), 2, "{blocks}");
 }
 
+/// A file of many islands; its number.
+fn islands(fs: &mut Fs<'_>, count: u64) -> u32 {
+    let ino = fs.create(fs.root(), b"islands", 0o644).unwrap();
+    for number in 0..count {
+        write_all(fs, ino, 2 * number * BLOCK, &[7; BLOCK as usize]).unwrap();
+    }
+    ino
+}
+
+/// Others are let in between the steps, and may even remove the file.
+#[test]
+fn a_large_hole_is_made_in_steps() {
+    let disk = Disk::new(empty(1024, 8192));
+    let mut fs = mount(&disk);
+    let ino = islands(&mut fs, 1000);
+    fs.open(ino).unwrap();
+    let (mut at, mut steps) = (1, 0);
+    while at < 1900 * BLOCK {
+        let done = fs.punch_some(ino, at, 1900 * BLOCK - at).unwrap();
+        assert!((1..=130 * BLOCK).contains(&done), "{done} bytes at {at}");
+        (at, steps) = (at + done, steps + 1);
+        fs.create(fs.root(), format!("other-{steps}").as_bytes(), 0o644)
+            .unwrap();
+    }
+    assert!(steps >= 15, "{steps}");
+    let left = (950..1000).map(|n| (2 * n * BLOCK, (2 * n + 1) * BLOCK));
+    let mut expected = vec![(0, BLOCK)];
+    expected.extend(left);
+    assert_eq!(pieces(&mut fs, ino), expected);
+    fs.close(ino).unwrap();
+    fs.unmount().unwrap();
+    assert_clean(&disk.image());
+}
+
+#[test]
+fn a_long_file_is_cut_in_steps() {
+    for is_removed in [false, true] {
+        let disk = Disk::new(empty(1024, 8192));
+        let mut fs = mount(&disk);
+        let free = fs.statfs().unwrap().free_blocks;
+        let ino = islands(&mut fs, 1000);
+        fs.open(ino).unwrap();
+        let mut is_done = fs.begin_truncate(ino, 0).unwrap();
+        assert_eq!(fs.getattr(ino).unwrap().size, 0);
+        let mut steps = 1;
+        while !is_done {
+            if is_removed && steps == 3 {
+                fs.unlink(fs.root(), b"islands").unwrap();
+            }
+            is_done = fs.cut_some(ino).unwrap();
+            steps += 1;
+        }
+        assert!(steps >= 5, "{steps}");
+        fs.close(ino).unwrap();
+        match is_removed {
+            true => assert_eq!(fs.getattr(ino).map(drop), Err(Error::NotFound)),
+            false => assert_eq!(pieces(&mut fs, ino), []),
+        }
+        fs.sync().unwrap();
+        assert_eq!(fs.statfs().unwrap().free_blocks, free);
+        fs.unmount().unwrap();
+        assert_clean(&disk.image());
+    }
+}
+
 #[test]
 fn what_the_host_has_punched_is_a_hole() {
     let disk = Disk::new(empty(1024, 8192));
