@@ -42,11 +42,29 @@ fn main(env: &Env) -> Result<i32, Stop> {
                 };
                 Stop::about(subject, error)
             })?;
+            if !read_only {
+                tell_if_only_read(env, name.as_str());
+            }
             Ok(0)
         }
         _ => Err(Stop::usage(
             "a disk and a directory are needed; `mount --help` says more",
         )),
+    }
+}
+
+/// Says so if a disk that was to be written to can only be read. It is mounted all the same.
+fn tell_if_only_read(env: &Env, disk: &str) {
+    let mounts = env.open(b"/proc/mounts");
+    let Ok(text) = mounts.and_then(|mut file| file.read_to_end()) else {
+        return;
+    };
+    let mut mounts = mounts::parse(&text).into_iter();
+    if mounts.any(|it| it.device == disk.as_bytes() && it.options == b"ro") {
+        let name = env.name();
+        env.report(format_args!(
+            "{name}: {disk}: it can only be read, and is mounted so; dmesg says why"
+        ));
     }
 }
 

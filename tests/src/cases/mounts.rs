@@ -14,6 +14,7 @@ pub(super) const CASES: &[Case] = &[
     case("mount-crosses-nothing", crosses_nothing),
     case("mount-survives-the-crash-of-its-domains", crashes),
     case("mount-says-what-is-wrong-with-a-disk", bad_disks),
+    case("mount-says-that-a-disk-is-only-read", only_read),
     case("mount-of-a-disk-that-lies-harms-nothing-else", lying_disk),
     case("mount-names-are-stable-and-disks-come-back", stable_names),
     case("proc-tells-of-the-system", proc),
@@ -139,6 +140,22 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
     session.type_line(b"poweroff")?;
     session.end(LIMIT)?;
     bench.expect_clean(&second)
+}
+
+/// A disk that can only be read is mounted, and whoever has not asked for that is told.
+fn only_read(bench: &Bench<'_>) -> Result<()> {
+    let options = ["-j", "-J", "size=4", "-O", "huge_file"];
+    let (machine, _) = two_disks(bench, &options)?;
+    let line = "mkdir /mnt && mount vdb /mnt; echo status $?; cat /mnt/sub/hello; umount /mnt; \
+                mount -r vdb /mnt; mount | grep vdb; dmesg | grep 'only'";
+    let answer = bench.exec_on(machine, line)?;
+    ensure!(
+        answer.stderr == "mount: vdb: it can only be read, and is mounted so; dmesg says why\n",
+        "{}",
+        answer.stderr
+    );
+    let answer = answer.shows("status 0\nsecond disk\nvdb on /mnt type ext")?;
+    answer.shows("huge_file").map(drop)
 }
 
 /// What is wrong is said, nothing of it is left, and everything else goes on.
