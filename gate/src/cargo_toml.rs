@@ -147,8 +147,8 @@ mod tests {
     fn a_usual_manifest_passes() {
         let text = "# A domain.\n[package]\nname = \"a\"\nedition.workspace = true\n\n[lib]\ntest = false\n\n\
                     [package.metadata.trefoil]\nimage = \"a\"\nentry = \"a\"\n\n[dependencies]\n\
-                    interfaces = { path = \"../../interfaces\" }\nbitflags = \"2\"\n\
-                    spin = { version = \"0.10\", default-features = false }\n";
+                    interfaces = { path = \"../../interfaces\" }\ncfg-if = \"1\"\n\
+                    elf = { version = \"0.8\", default-features = false }\n";
         assert_eq!(wrong(text), [0; 0]);
     }
 

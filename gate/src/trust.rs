@@ -15,19 +15,14 @@ use crate::lexer::{self, Kind, Token};
 use crate::packages::Package;
 
 /// The registry's packages that may be linked into the kernel, a domain or a library for them, and
-/// the version that a manifest has to ask for. Older ones of some have holes that safe code gets
-/// through: RUSTSEC-2019-0013 and RUSTSEC-2023-0031 (`spin`), RUSTSEC-2022-0063
-/// (`linked_list_allocator`), RUSTSEC-2024-0402 (`hashbrown`).
-pub const VETTED: [(&str, &str); 9] = [
-    ("bitflags", "2"),
+/// the version that a manifest has to ask for, since older ones may have holes that safe code gets
+/// through. One that nothing links any more is struck.
+pub const VETTED: [(&str, &str); 5] = [
     ("cpufeatures", "0.3"),
     ("cfg-if", "1"),
     ("ed25519-compact", "2.1"),
     ("elf", "0.8"),
-    ("hashbrown", "0.16"),
-    ("linked_list_allocator", "0.10.5"),
     ("sha2", "0.11"),
-    ("spin", "0.10"),
 ];
 
 /// A breach of a rule.

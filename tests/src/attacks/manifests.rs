@@ -57,23 +57,23 @@ pub(super) const ATTACKS: &[Attack] = &[
     ),
     manifest!(
         "manifest-renamed-package",
-        "[dependencies]\nhashbrown = { package = \"rand\", version = \"0.9\" }\n",
+        "[dependencies]\nelf = { package = \"rand\", version = \"0.9\" }\n",
         REFUSED
     ),
     manifest!(
         "manifest-listed-name-from-git",
-        "[dependencies]\nspin = { git = \"https://example.org/spin\" }\n",
+        "[dependencies]\nelf = { git = \"https://example.org/elf\" }\n",
         REFUSED
     ),
     manifest!(
         "manifest-listed-name-from-another-registry",
-        "[dependencies]\nspin = { version = \"0.10\", registry-index = \"https://example.org\" }\n",
+        "[dependencies]\nelf = { version = \"0.8\", registry-index = \"https://example.org\" }\n",
         REFUSED
     ),
     manifest!(
         "manifest-listed-package-as-an-older-version",
-        "[dependencies]\nspin = \"0.5\"\n",
-        "was vetted as version 0.10"
+        "[dependencies]\nelf = \"0.5\"\n",
+        "was vetted as version 0.8"
     ),
     manifest!(
         "manifest-tool-as-dependency",
@@ -102,7 +102,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     ),
     manifest!(
         "manifest-target-dependencies",
-        "[target.'cfg(all())'.dependencies]\nspin = \"0.10\"\n",
+        "[target.'cfg(all())'.dependencies]\nelf = \"0.8\"\n",
         REFUSED
     ),
     manifest!(
