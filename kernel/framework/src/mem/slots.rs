@@ -10,7 +10,7 @@ use buddy::SECTION_PAGES;
 use super::PAGE_SIZE;
 use super::map::{MemoryMap, Range};
 use super::meta::Slot;
-use crate::sync::Once;
+use crate::sync::{IrqOff, Once};
 
 /// Section states.
 const UNTOUCHED: u8 = 0;
@@ -95,9 +95,12 @@ fn slot_in_ready_section(tables: &'static Tables, frame: usize) -> &'static Slot
     unsafe { &*((tables.slots + frame * core::mem::size_of::<Slot>()) as *const Slot) }
 }
 
-/// Writes the slots of a section, or waits for the processor that does.
+/// Writes the slots of a section, or waits for the processor that does. Interrupts are off
+/// meanwhile: a thread that lost its processor here would be waited for by others that hold the
+/// locks of the heap, with interrupts off on all processors, so it would never get one again.
 #[cold]
 fn prepare(tables: &'static Tables, section: usize, state: &AtomicU8) {
+    let _irq = IrqOff::new();
     if state
         .compare_exchange(UNTOUCHED, PREPARING, Ordering::Acquire, Ordering::Relaxed)
         .is_err()

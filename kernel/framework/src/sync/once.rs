@@ -41,6 +41,8 @@ impl<T> Once<T> {
     }
 
     /// The value; the first caller makes it, others spin meanwhile. `make` must not call back here.
+    /// Whoever may come second comes with interrupts on, or while nothing else runs, as at boot:
+    /// the first caller may lose its processor in the middle.
     pub fn call_once(&self, make: impl FnOnce() -> T) -> &T {
         let claim = self
             .state
