@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::test::runs_on_the_host;
-use crate::{arch, folders, sources, subjects, texts};
+use crate::{arch, folders, loops, sources, subjects, texts};
 use trefoil_gate::packages::{self, Package, Packages};
 use trefoil_gate::project::Project;
 use trefoil_gate::rules::{self, Zone};
@@ -103,6 +103,7 @@ fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
             found.extend(arch::breaches(file, in_framework, &text));
         }
         found.extend(subjects::breaches(project.relative(file), &text));
+        found.extend(loops::breaches(project.relative(file), &text));
         found.extend(sources::exclusive_heads(
             file,
             project.relative(file),

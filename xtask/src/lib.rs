@@ -18,6 +18,7 @@ pub mod example;
 pub mod folders;
 pub mod image;
 pub mod linked;
+pub mod loops;
 pub mod observed;
 pub mod profile;
 pub mod run;

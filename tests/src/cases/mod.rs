@@ -27,6 +27,7 @@ mod init;
 mod limits;
 mod linux;
 mod linux_files;
+mod linux_tasks;
 mod linux_tools;
 mod manifests;
 mod mapping;
@@ -85,6 +86,7 @@ pub fn all() -> Vec<Case> {
         limits::CASES,
         linux::CASES,
         linux_files::CASES,
+        linux_tasks::CASES,
         linux_tools::CASES,
         changes::CASES,
         agreement::CASES,

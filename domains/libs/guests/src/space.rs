@@ -34,7 +34,10 @@ fn all(
 ) -> Result<(), Error> {
     let (mut done, count) = (0, bytes.div_ceil(PAGE));
     while done < count {
-        done += step(at + done * PAGE, count - done).map_err(error)?;
+        done += match step(at + done * PAGE, count - done).map_err(error)? {
+            0 => return Err(EINVAL),
+            more => more,
+        };
     }
     Ok(())
 }

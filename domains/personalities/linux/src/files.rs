@@ -1,12 +1,11 @@
 //! What a process has open.
 
 use crate::disk::{Disk, Listing, OnDisk, SEEK_DATA, SEEK_HOLE};
-use crate::errno::{
-    EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOSPC, ENOTDIR, ENXIO, EROFS, ESPIPE, Error,
-};
+use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOSPC, ENOTDIR, ENXIO, EROFS, ESPIPE, Error};
 use crate::pipes::PipeEnd;
 use crate::signals::Ears;
 use crate::special::system::Switch;
+use crate::stream::Stream;
 use crate::task::Task;
 use crate::terminal::Terminal;
 use crate::walk::Stand;
@@ -15,13 +14,13 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 use domain_rt::sync::Mutex;
 use guests::archive::File;
-use interfaces::{Console, FileKind, Handle, RVec};
+use interfaces::FileKind;
 use linux::files::{self, Attributes, CHARACTER, Named};
 use mounts::Seat;
 
 /// Something that is open.
 pub enum Open {
-    Console(Handle<dyn Console>),
+    Console(Arc<Stream>),
     Terminal(Arc<Terminal>),
     /// `/dev/null`.
     Nothing,
@@ -85,11 +84,7 @@ impl Open {
     /// end.
     pub fn read(&self, task: &Task, to: &mut [u8]) -> Result<usize, Error> {
         match self {
-            Open::Console(console) => {
-                let buffer = RVec::filled(0, to.len()).map_err(|_| ENOMEM)?;
-                let bytes = console.read(buffer).map_err(|_| EIO)?;
-                put(&bytes, to)
-            }
+            Open::Console(stream) => stream.read(task, to),
             Open::Terminal(terminal) => terminal.read(task, to),
             Open::Nothing | Open::Switch(_) => Ok(0),
             Open::Zeros | Open::Full => {
@@ -121,12 +116,8 @@ impl Open {
     /// Writes some bytes, at least one; how many.
     pub fn write(&self, task: &Task, bytes: &[u8]) -> Result<usize, Error> {
         match self {
-            Open::Console(console) => {
-                let text = RVec::from_slice(bytes).map_err(|_| ENOMEM)?;
-                console.write(&text).map_err(|_| EIO)?;
-                Ok(bytes.len())
-            }
-            Open::Terminal(terminal) => terminal.write(bytes),
+            Open::Console(stream) => stream.write(bytes),
+            Open::Terminal(terminal) => terminal.write(task, bytes),
             Open::Nothing | Open::Zeros | Open::Random => Ok(bytes.len()),
             Open::Full => Err(ENOSPC),
             Open::Switch(switch) => {
@@ -140,10 +131,11 @@ impl Open {
     }
 
     /// Whether one can read (1) and write (4) without waiting, or the other end is gone (8, 16); if
-    /// not, `ears` hear of a change. Of a console nobody knows.
+    /// not, `ears` hear of a change.
     pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
         match self {
             Open::Pipe(end) => end.ready(ears),
+            Open::Console(stream) => stream.ready(ears),
             Open::Terminal(terminal) => terminal.ready(ears),
             _ => 5,
         }

@@ -23,6 +23,9 @@ const PRIVATE: u64 = 128;
 const REALTIME: u64 = 256;
 /// The most locks that are looked at when a thread ends, as on Linux.
 const MOST_LOCKS: usize = 2048;
+/// How often one looks at a word that other threads change, or whose page goes as soon as it has
+/// come.
+const ATTEMPTS: usize = 1024;
 /// In the word of such a lock: others wait; who held it has ended; the number of who holds it.
 const WAITED_FOR: u32 = 1 << 31;
 const OWNER_DIED: u32 = 1 << 30;
@@ -123,12 +126,17 @@ impl Task {
     /// A word, which is left as it is; `guess` is what it may hold.
     fn word(&self, at: u64, guess: u32) -> Result<u32> {
         let space = &self.program.space;
-        loop {
+        // A list of locks may have any address in it, and there is no such word to wait for.
+        if !at.is_multiple_of(4) {
+            return Err(EINVAL);
+        }
+        for _ in 0..ATTEMPTS {
             if let Some(found) = space.compare_exchange(at, guess, guess) {
                 return Ok(found);
             }
             space.touch(at, true).map_err(|_| EFAULT)?;
         }
+        Err(EFAULT)
     }
 
     /// Waits until it is woken, if the word holds what is expected.
@@ -138,26 +146,33 @@ impl Task {
         }
         let futexes = &self.process.futexes;
         self.ears.is_woken.store(false, Ordering::Relaxed);
-        loop {
-            let mut waiters = futexes.0.lock();
-            let found = self.program.space.compare_exchange(at, value, value);
-            if found == Some(value) {
-                waiters.try_reserve(1).map_err(|_| ENOMEM)?;
-                let ears = self.ears.clone();
-                waiters.push(Waiter { at, bits, ears });
-                break;
-            }
-            drop(waiters);
-            if found.is_some() || self.word(at, value)? != value {
-                return Err(EAGAIN);
-            }
-        }
+        let expects = || self.begin_to_wait(at, value, bits).transpose();
+        let begun = (0..ATTEMPTS).find_map(|_| expects());
+        begun.unwrap_or(Err(EFAULT))?;
         let is_woken = || self.ears.is_woken.load(Ordering::Acquire).then_some(());
         let ended = self.until_timed(deadline, is_woken);
         if ended == Ok(Some(())) || !futexes.take_out(&self.ears) {
             return Ok(0);
         }
         Err(ended.map_or(EINTR, |_| ETIMEDOUT))
+    }
+
+    /// Puts this thread among those that wait, if the word holds what is expected. `None`: its page
+    /// was not ready, and one is to look again.
+    fn begin_to_wait(&self, at: u64, value: u32, bits: u32) -> Result<Option<()>> {
+        let mut waiters = self.process.futexes.0.lock();
+        let found = self.program.space.compare_exchange(at, value, value);
+        if found == Some(value) {
+            waiters.try_reserve(1).map_err(|_| ENOMEM)?;
+            let ears = self.ears.clone();
+            waiters.push(Waiter { at, bits, ears });
+            return Ok(Some(()));
+        }
+        drop(waiters);
+        match found.is_some() || self.word(at, value)? != value {
+            true => Err(EAGAIN),
+            false => Ok(None),
+        }
     }
 
     /// What a thread leaves behind for the others of its process: locks that nobody holds any more,
@@ -176,13 +191,16 @@ impl Task {
     /// to take or leave.
     fn leave_locks(&self) -> Result<()> {
         let [first, offset, pending] = self.get(self.robust)?;
-        let (mut at, mut count) = (first, 0);
-        while at & !1 != self.robust && count < MOST_LOCKS {
+        let mut at = first;
+        for _ in 0..MOST_LOCKS {
+            if at & !1 == self.robust {
+                break;
+            }
             let [next] = self.get(at & !1)?;
             if at != pending {
                 self.leave_lock((at & !1).wrapping_add(offset))?;
             }
-            (at, count) = (next, count + 1);
+            at = next;
         }
         if pending & !1 != 0 {
             self.leave_lock((pending & !1).wrapping_add(offset))?;
@@ -193,7 +211,10 @@ impl Task {
     /// Marks a lock, if it was this thread's, and wakes one who waits for it.
     fn leave_lock(&self, at: u64) -> Result<()> {
         let mut seen = self.word(at, 0)?;
-        while seen & OWNER == self.id {
+        for _ in 0..ATTEMPTS {
+            if seen & OWNER != self.id {
+                break;
+            }
             let left = seen & WAITED_FOR | OWNER_DIED;
             let found = self.program.space.compare_exchange(at, seen, left);
             match found.ok_or(EFAULT)? {

@@ -3,6 +3,7 @@
 
 use crate::errno::{EFAULT, EINVAL, ENOMEM, Error};
 use crate::memory::{PAGE, Space};
+use crate::task::Task;
 use domain_rt::user::{UserBuf, UserDirection, UserSegment};
 use linux::memory::Memory;
 
@@ -11,7 +12,7 @@ const AHEAD: u64 = 16;
 
 /// Runs of a program's memory.
 pub struct Lent<'a> {
-    space: &'a Space,
+    task: &'a Task,
     runs: &'a [UserSegment],
     buffer: UserBuf<'a>,
 }
@@ -22,21 +23,30 @@ pub fn run(start: u64, length: u64) -> UserSegment {
 }
 
 impl<'a> Lent<'a> {
-    /// These runs of a program's memory.
+    /// These runs of a task's program's memory.
     ///
     /// # Errors
     /// `EINVAL`: too many.
     pub fn new(
-        space: &'a Space,
+        task: &'a Task,
         runs: &'a [UserSegment],
         direction: UserDirection,
     ) -> Result<Self, Error> {
-        let buffer = UserBuf::new(space.handle(), runs, direction).ok_or(EINVAL)?;
+        let buffer = UserBuf::new(task.program.space.handle(), runs, direction);
         Ok(Lent {
-            space,
+            task,
             runs,
-            buffer,
+            buffer: buffer.ok_or(EINVAL)?,
         })
+    }
+
+    /// Whether the program is to end, and nobody waits for the rest.
+    pub fn is_ending(&self) -> bool {
+        self.task.is_ending()
+    }
+
+    fn space(&self) -> &Space {
+        &self.task.program.space
     }
 
     /// To be lent.
@@ -68,13 +78,12 @@ impl<'a> Lent<'a> {
         let (address, there) = self.place(at).ok_or(EFAULT)?;
         let bytes = count.min(there).min(AHEAD * PAGE);
         let writes = self.buffer.direction() == UserDirection::ToProgram;
-        let ready = self.space.touch(address, writes);
+        let ready = self.space().touch(address, writes);
         ready.map_err(|why| if why == ENOMEM { ENOMEM } else { EFAULT })?;
         let end = address.saturating_add(bytes);
-        let mut next = (address / PAGE + 1).saturating_mul(PAGE);
-        while next < end && self.space.touch(next, writes).is_ok() {
-            next = next.saturating_add(PAGE);
-        }
+        let next = (address / PAGE + 1).saturating_mul(PAGE);
+        let mut more = (next..end).step_by(PAGE as usize);
+        more.all(|at| self.space().touch(at, writes).is_ok());
         Ok(())
     }
 }

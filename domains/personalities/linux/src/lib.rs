@@ -16,7 +16,8 @@
 //! | [`programs`] | how a program gets into memory |
 //! | [`memory`], [`space`] | the program's memory: copies, heap; files in it |
 //! | [`walk`], [`special`] | the tree of files, and paths; `/dev` and `/proc` |
-//! | [`files`], [`pipes`], [`disk`], [`terminal`] | descriptors; pipes; the disk; the console |
+//! | [`files`], [`pipes`], [`disk`] | descriptors; pipes; the disk |
+//! | [`terminal`], [`stream`] | the console; who reads it |
 //!
 //! Numbers, structures and how a program is loaded are in `lib/unix/linux`; address spaces, the
 //! tree of files, what signals are and who runs a thread in `domains/libs/guests`.
@@ -42,6 +43,7 @@ mod process;
 mod programs;
 mod space;
 mod special;
+mod stream;
 mod system;
 mod task;
 mod terminal;
@@ -63,6 +65,7 @@ use linux::errno;
 use process::{Process, Told};
 use programs::{Begun, Source, Wanted};
 use special::system::Authority;
+use stream::Stream;
 use system::System;
 use task::Task;
 use terminal::Terminal;
@@ -100,9 +103,15 @@ pub fn start(
             let stream = Arc::new(Open::Terminal(terminal.clone()));
             (Some(terminal), [stream.clone(), stream])
         }
-        (true, Some(errors)) => (None, [console, errors].map(Open::Console).map(Arc::new)),
+        (true, Some(errors)) => {
+            let streams = [console, errors].map(Stream::new);
+            streams[0].attend()?;
+            (None, streams.map(Open::Console).map(Arc::new))
+        }
         (true, None) => {
-            let stream = Arc::new(Open::Console(console));
+            let stream = Stream::new(console);
+            stream.attend()?;
+            let stream = Arc::new(Open::Console(stream));
             (None, [stream.clone(), stream])
         }
     };

@@ -1,7 +1,7 @@
 //! A process's address space, and which files are mapped where in it.
 
 use crate::disk::Mapped;
-use crate::errno::{EFAULT, EIO, ENOMEM, Error};
+use crate::errno::{EFAULT, EINTR, EIO, ENOMEM, Error};
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
 use domain_rt::user;
@@ -75,8 +75,11 @@ impl Space {
     }
 
     /// Has what programs have written to files in a range outlive a power cut.
-    pub fn commit(&self, at: u64, bytes: u64) -> Result<(), Error> {
-        self.each_part(at, bytes, |part| match part.file.is_changed {
+    ///
+    /// # Errors
+    /// `EINTR`: `is_ending` says that nobody waits for it any more.
+    pub fn commit(&self, at: u64, bytes: u64, is_ending: impl Fn() -> bool) -> Result<(), Error> {
+        self.each_part(at, bytes, is_ending, |part| match part.file.is_changed {
             true => {
                 let from = part.page * PAGE;
                 part.file.file.commit_data(from, from + part.bytes)
@@ -86,8 +89,11 @@ impl Space {
     }
 
     /// Asks for the pages of files in a range.
-    pub fn request(&self, at: u64, bytes: u64) -> Result<(), Error> {
-        self.each_part(at, bytes, |part| {
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn request(&self, at: u64, bytes: u64, is_ending: impl Fn() -> bool) -> Result<(), Error> {
+        self.each_part(at, bytes, is_ending, |part| {
             part.file.file.request(part.page, part.bytes.div_ceil(PAGE))
         })
     }
@@ -97,11 +103,15 @@ impl Space {
         &self,
         mut at: u64,
         bytes: u64,
+        is_ending: impl Fn() -> bool,
         work: impl Fn(&Part<Mapped>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let end = at.saturating_add(bytes);
         let next = |at| self.maps.lock().next(at, end);
         while let Some(part) = next(at) {
+            if is_ending() {
+                return Err(EINTR);
+            }
             work(&part)?;
             at = part.at + part.bytes;
         }

@@ -19,6 +19,8 @@ use guests::workers::Workers;
 use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult};
 use linux::frame::Info;
 
+/// Bytes of memory that no machine has.
+const MUCH: u64 = 1 << 40;
 /// The most calls that are noted as missing.
 const MOST_MISSING: usize = 1024;
 /// What `wait4` is asked for.
@@ -45,6 +47,8 @@ pub struct System {
     ended: Condvar,
     /// The next number of a process or thread.
     next: AtomicU32,
+    /// Bytes of memory that the machine has; more than it has, if that is not granted.
+    pub total: u64,
     /// When this machine's clock began, in nanoseconds since 1970.
     began: u64,
 }
@@ -95,7 +99,10 @@ impl System {
         terminal: Option<Arc<Terminal>>,
         tells_missing: bool,
     ) -> RpcResult<Self> {
+        let monitor = authority.monitor.as_ref();
+        let told = monitor.and_then(|monitor| monitor.memory().ok());
         Ok(System {
+            total: told.map_or(MUCH, |told| told.total),
             spaces,
             files,
             disk,

@@ -247,8 +247,7 @@ impl Task {
     pub fn rest(&mut self) {
         loop {
             let seen = self.ears.changes();
-            let is_ended = self.ears.ready() & bit(SIGKILL) != 0;
-            if is_ended || !self.process.is_stopped() {
+            if self.is_ending() || !self.process.is_stopped() {
                 break;
             }
             if self.ears.sleep(seen, None) == Wait::Interrupted {
@@ -296,8 +295,7 @@ impl Task {
             if self.process.is_alone() {
                 break;
             }
-            let is_ended = self.ears.ready() & bit(SIGKILL) != 0;
-            if is_ended || self.ears.sleep(seen, None) == Wait::Interrupted {
+            if self.is_ending() || self.ears.sleep(seen, None) == Wait::Interrupted {
                 return Err(EINTR);
             }
         }

@@ -120,11 +120,12 @@ impl Terminal {
         }
     }
 
-    /// Writes, with a carriage return in front of each line feed if that is set.
-    pub fn write(&self, text: &[u8]) -> Result<usize> {
+    /// Writes, with a carriage return in front of each line feed if that is set; how many bytes. A
+    /// program that is to end writes no more.
+    pub fn write(&self, task: &Task, text: &[u8]) -> Result<usize> {
         let adds = self.state.lock().input.settings().adds_carriage_returns();
         let mut rest = text;
-        while !rest.is_empty() {
+        while !rest.is_empty() && !task.is_ending() {
             let (taken, chunk) = match adds {
                 true => {
                     let room = rest.len().saturating_mul(2).min(CHUNK);
@@ -141,7 +142,7 @@ impl Terminal {
             self.console.write(&chunk).map_err(|_| EIO)?;
             rest = &rest[taken..];
         }
-        Ok(text.len())
+        Ok(text.len() - rest.len())
     }
 
     /// Reads a line, or what was typed. Who is not in the foreground stops.

@@ -20,6 +20,8 @@ pub struct Fake {
     pub pages: RefCell<BTreeMap<u64, Page>>,
     /// What `touch` answers.
     pub fails: Cell<Option<Error>>,
+    /// Pages go as soon as they have come.
+    pub is_fickle: Cell<bool>,
 }
 
 impl Fake {
@@ -44,7 +46,7 @@ impl Fake {
             };
             let length = ((PAGE - from % PAGE) as usize).min(count - done);
             match pages.get_mut(&(from / PAGE)) {
-                Some((bits, Some(page))) if *bits & wanted != 0 => {
+                Some((bits, Some(page))) if *bits & wanted != 0 && !self.is_fickle.get() => {
                     let start = (from % PAGE) as usize;
                     act(&mut page[start..start + length], done);
                 }

@@ -36,6 +36,11 @@ impl Layout {
         }
     }
 
+    /// Where the heap begins.
+    pub fn heap(&self) -> u64 {
+        self.heap
+    }
+
     /// `brk`: where the heap ends now, whatever was asked.
     pub fn set_heap(&mut self, space: &impl Memory, to: u64) -> u64 {
         if to < self.heap || to > self.mappings {

@@ -19,6 +19,9 @@ pub const EXECUTE: u64 = 4;
 
 /// So many words are written at once.
 const FEW: usize = 8;
+/// How often in a row one looks again at a page that goes as soon as it has come: another thread
+/// may see to it that it always does.
+const ATTEMPTS: u32 = 64;
 /// The longest text that is read, in bytes.
 const LONGEST: usize = 4096;
 /// The most words of a program's arguments and environment, each, and their bytes.
@@ -83,12 +86,15 @@ pub fn read(space: &impl Memory, at: u64, bytes: &mut [u8]) -> Result<(), Error>
 /// Goes on where a page was missing.
 #[cold]
 fn read_rest(space: &impl Memory, at: u64, bytes: &mut [u8], mut done: usize) -> Result<(), Error> {
+    let mut vain = 0;
     while done < bytes.len() {
         let from = at.checked_add(done as u64).ok_or(EFAULT)?;
         match space.peek(from, &mut bytes[done..]) {
+            0 if vain == ATTEMPTS => return Err(EFAULT),
             0 => space.touch(from, false).map_err(fault)?,
-            count => done += count,
+            count => (done, vain) = (done + count, 0),
         }
+        vain += 1;
     }
     Ok(())
 }
@@ -108,12 +114,15 @@ pub fn write(space: &impl Memory, at: u64, bytes: &[u8]) -> Result<(), Error> {
 /// Goes on where a page was missing.
 #[cold]
 fn write_rest(space: &impl Memory, at: u64, bytes: &[u8], mut done: usize) -> Result<(), Error> {
+    let mut vain = 0;
     while done < bytes.len() {
         let to = at.checked_add(done as u64).ok_or(EFAULT)?;
         match space.poke(to, &bytes[done..]) {
+            0 if vain == ATTEMPTS => return Err(EFAULT),
             0 => space.touch(to, true).map_err(fault)?,
-            count => done += count,
+            count => (done, vain) = (done + count, 0),
         }
+        vain += 1;
     }
     Ok(())
 }
@@ -252,6 +261,15 @@ mod tests {
         assert_eq!(write(&space, AT, &two), Err(EFAULT));
         assert_eq!(read(&space, AT, &mut two), Ok(()));
         assert_eq!(read(&space, AT + PAGE, &mut []), Ok(()));
+    }
+
+    /// A page that is ready and cannot be used all the same is a fault, not a wait.
+    #[test]
+    fn a_page_that_never_comes_is_a_fault() {
+        let space = space(PAGE);
+        space.is_fickle.set(true);
+        assert_eq!(read(&space, AT, &mut [1]), Err(EFAULT));
+        assert_eq!(write(&space, AT, &[1]), Err(EFAULT));
     }
 
     /// What a file does not have is an error of the call's argument, and no error of the disk.

@@ -1,7 +1,7 @@
 //! How processes and threads begin, become another program, and are waited for.
 
 use super::Result;
-use crate::errno::{EAGAIN, EINVAL, ENOENT, ENOMEM, ENOSYS};
+use crate::errno::{EAGAIN, EINTR, EINVAL, ENOENT, ENOMEM, ENOSYS};
 use crate::memory::{self, Program};
 use crate::process::Told;
 use crate::programs::{Source, Wanted};
@@ -124,6 +124,10 @@ impl Task {
         let layout = self.process.layout.lock();
         let mut next = Some(0);
         while let Some(from) = next {
+            // As much may be mapped as takes seconds to go through.
+            if self.is_ending() {
+                return Err(EINTR);
+            }
             let child = space.duplicate().map_err(|_| ENOMEM)?;
             next = self
                 .program

@@ -2,7 +2,7 @@
 
 use super::Result;
 use crate::disk::Mapped;
-use crate::errno::{EACCES, EINVAL, ENODEV};
+use crate::errno::{EACCES, EINTR, EINVAL, ENODEV, ENOMEM};
 use crate::files::Open;
 use crate::memory::{self, PAGE};
 use crate::task::Task;
@@ -19,6 +19,13 @@ const MS_SYNC: u64 = 4;
 const MAP_POPULATE: u64 = 0x8000;
 const MADV_WILLNEED: u64 = 3;
 const MADV_DONTNEED: u64 = 4;
+const MAP_NORESERVE: u64 = 0x4000;
+/// Addresses of programs end here.
+const USER_END: u64 = 1 << 47;
+/// So many bytes of a range are worked on before a program is asked whether it is to end; with what
+/// is done to each page, so many.
+const PART: u64 = 1 << 30;
+const ASKED: u64 = 1 << 20;
 
 impl Task {
     /// `mmap`: address, length, protection, flags, descriptor, offset.
@@ -36,11 +43,16 @@ impl Task {
             return Err(EINVAL);
         }
         let bytes = whole(bytes)?;
+        // As much as there is of memory can be written to, unless a program says that it will not.
+        let is_own = is_private && bits & PROT_WRITE != 0 && flags & MAP_NORESERVE == 0;
+        if is_own && bytes > self.process.system.total {
+            return Err(ENOMEM);
+        }
         let mut layout = self.process.layout.lock();
         let space = &self.program.space;
         let at = match flags & MAP_FIXED != 0 {
             true => {
-                space.unmap(at, bytes)?;
+                self.unmap_parts(at, bytes)?;
                 at
             }
             false => layout.place(bytes)?,
@@ -57,7 +69,7 @@ impl Task {
         }
         if flags & MAP_POPULATE != 0 {
             // It is advice: what does not come so comes with a fault.
-            let _ = space.request(at, bytes);
+            let _ = space.request(at, bytes, || self.is_ending());
         }
         Ok(at)
     }
@@ -85,7 +97,7 @@ impl Task {
             return Err(EINVAL);
         }
         if flags & MS_SYNC != 0 {
-            self.program.space.commit(at, bytes)?;
+            self.program.space.commit(at, bytes, || self.is_ending())?;
         }
         Ok(0)
     }
@@ -93,7 +105,7 @@ impl Task {
     pub(super) fn unmap(&mut self, at: u64, bytes: u64) -> Result<u64> {
         let bytes = whole(bytes)?;
         let mut layout = self.process.layout.lock();
-        self.program.space.unmap(at, bytes)?;
+        self.unmap_parts(at, bytes)?;
         layout.unmapped(at, bytes);
         Ok(0)
     }
@@ -101,7 +113,48 @@ impl Task {
     /// `brk`: where the heap ends now, whatever was asked.
     pub(super) fn set_heap(&mut self, to: u64) -> Result<u64> {
         let mut layout = self.process.layout.lock();
+        // More than there is of memory is no heap.
+        let to = match to.saturating_sub(layout.heap()) > self.process.system.total {
+            true => 0,
+            false => to,
+        };
         Ok(layout.set_heap(&self.program.space, to))
+    }
+
+    /// `mprotect`. Nothing is mapped or copied by other threads meanwhile.
+    pub(super) fn protect(&self, at: u64, bytes: u64, bits: u64) -> Result<u64> {
+        let end = at.checked_add(bytes).ok_or(ENOMEM)?;
+        if !at.is_multiple_of(PAGE) {
+            return Err(EINVAL);
+        }
+        if end > USER_END {
+            return Err(ENOMEM);
+        }
+        let _layout = self.process.layout.lock();
+        self.in_parts(at, bytes, |at, bytes| {
+            self.program.space.protect(at, bytes, bits)
+        })
+        .map(|()| 0)
+    }
+
+    fn unmap_parts(&self, at: u64, bytes: u64) -> Result<()> {
+        let end = at.checked_add(bytes).ok_or(EINVAL)?;
+        if !at.is_multiple_of(PAGE) || end > USER_END {
+            return Err(EINVAL);
+        }
+        self.in_parts(at, bytes, |at, bytes| self.program.space.unmap(at, bytes))
+    }
+
+    /// Does something with a range that a program names, a part at a time, until the program is to
+    /// end.
+    fn in_parts(&self, at: u64, bytes: u64, each: impl Fn(u64, u64) -> Result<()>) -> Result<()> {
+        for done in (0..bytes).step_by(PART as usize) {
+            if self.is_ending() {
+                return Err(EINTR);
+            }
+            each(at + done, PART.min(bytes - done))?;
+        }
+        Ok(())
     }
 
     /// `madvise`: who says that he does not need a page any more finds zeros there, and what will
@@ -112,13 +165,21 @@ impl Task {
         }
         let space = &self.program.space;
         if what == MADV_WILLNEED {
-            return space.request(at, whole(bytes)?).map(|()| 0);
+            return space
+                .request(at, whole(bytes)?, || self.is_ending())
+                .map(|()| 0);
         }
         if what != MADV_DONTNEED || bytes == 0 {
             return Ok(0);
         }
-        for page in 0..whole(bytes)? / PAGE {
-            let at = at.wrapping_add(page * PAGE);
+        let end = at.checked_add(whole(bytes)?).ok_or(EINVAL)?;
+        if end > USER_END {
+            return Err(ENOMEM);
+        }
+        for at in (at..end).step_by(PAGE as usize) {
+            if at.is_multiple_of(ASKED) && self.is_ending() {
+                return Err(EINTR);
+            }
             // What has not come yet is zeros. A file stays as it is: the advice is not taken.
             if !space.has_file(at) && space.peek(at, &mut [0]) == 1 {
                 memory::write(space, at, &[0; PAGE as usize])?;

@@ -22,7 +22,6 @@ use changes::AT_REMOVEDIR;
 use domain_rt::thread;
 use identity::Kind;
 use life::Birth;
-use linux::memory::Memory;
 
 /// The directory that is meant by no descriptor.
 const AT_FDCWD: i32 = -100;
@@ -85,7 +84,7 @@ impl Task {
             7 => self.poll(a[0], a[1], a[2] as i32),
             8 => self.seek(a[0], a[1], a[2]),
             9 => self.map(a),
-            10 => self.program.space.protect(a[0], a[1], a[2]).map(|()| 0),
+            10 => self.protect(a[0], a[1], a[2]),
             11 => self.unmap(a[0], a[1]),
             12 => self.set_heap(a[0]),
             13 => self.set_handler(a[0] as u32, a[1], a[2]),

@@ -24,7 +24,7 @@ fn left(alarm: Option<Alarm>) -> [u64; 4] {
 impl Task {
     pub(super) fn sleep(&mut self, clock: u64, flags: u64, at: u64) -> Result<u64> {
         let [seconds, rest] = self.get(at)?;
-        if rest >= 1_000_000_000 || !matches!(clock, 0 | 1 | 7) {
+        if rest >= 1_000_000_000 || seconds > i64::MAX as u64 || !matches!(clock, 0 | 1 | 7) {
             return Err(EINVAL);
         }
         let length = seconds.saturating_mul(1_000_000_000).saturating_add(rest);

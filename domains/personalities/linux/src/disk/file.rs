@@ -249,7 +249,7 @@ impl DiskFile {
         let (size, mut way) = self.size_to_read(offset)?;
         let count = size.saturating_sub(offset).min(count);
         let (mut done, mut failed) = (0, 0);
-        while done < count {
+        while done < count && !to.is_ending() {
             let (from, left) = (offset + done, count - done);
             let view = match way.take() {
                 Some(view) => view,
@@ -325,7 +325,7 @@ impl DiskFile {
         count: u64,
     ) -> Result<(u64, u64), Error> {
         let (mut done, mut end, mut failed) = (0, offset.unwrap_or(0), 0);
-        while done < count {
+        while done < count && !from.is_ending() {
             let to = offset.map(|offset| offset.saturating_add(done));
             let error = match self.write_part(from, at + done, to, count - done) {
                 Ok((place, more)) if more > 0 => {
@@ -463,7 +463,7 @@ impl OnDisk {
         if !self.access.reads {
             return Err(EBADF);
         }
-        let to = Lent::new(&task.program.space, to, UserDirection::ToProgram)?;
+        let to = Lent::new(task, to, UserDirection::ToProgram)?;
         let read = |from: u64| {
             in_pieces(task, to.len(), |done, count| {
                 self.file
@@ -488,7 +488,7 @@ impl OnDisk {
         from: &[UserSegment],
     ) -> Result<u64, Error> {
         let file = self.to_change()?;
-        let from = Lent::new(&task.program.space, from, UserDirection::FromProgram)?;
+        let from = Lent::new(task, from, UserDirection::FromProgram)?;
         let mut end = None;
         let mut write = |to: u64| {
             // With `O_APPEND` at the end, as on Linux, whatever POSIX says of `pwrite`.

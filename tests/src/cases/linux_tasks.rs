@@ -1,0 +1,28 @@
+//! Processes and threads of Linux programs: how they begin, wait, and end, whatever they ask for.
+
+use anyhow::Result;
+
+use super::linux::{compiled, debian_disk, machine, put};
+use super::{Case, case};
+use crate::bench::{Bench, LIMIT};
+
+pub(super) const CASES: &[Case] = &[case("linux-programs-can-all-be-killed", killed)];
+
+/// Makes a program of `lab/peers/linux-tasks` and runs it; what it prints.
+fn run(bench: &Bench<'_>, name: &str, arguments: &str, processors: u32) -> Result<String> {
+    let program = compiled(bench, &format!("linux-tasks/{name}.c"))?;
+    let disk = debian_disk(bench)?;
+    put(bench, &disk, name, &std::fs::read(&program)?, "0100755")?;
+    let mut machine = machine(bench, &disk)?;
+    machine.processors = processors;
+    let line = format!("/{name} {arguments}");
+    let answer = bench.exec_within(5 * LIMIT, machine, line.trim())?;
+    Ok(answer.status(0)?.stdout)
+}
+
+/// Each call with arguments that mean far too much, and what takes long by itself: SIGKILL ends it.
+fn killed(bench: &Bench<'_>) -> Result<()> {
+    let said = run(bench, "ends", "", 2)?;
+    anyhow::ensure!(said == "begun 3650, still there 0\n", "{said}");
+    Ok(())
+}
