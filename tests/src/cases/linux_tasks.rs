@@ -1,12 +1,18 @@
 //! Processes and threads of Linux programs: how they begin, wait, and end, whatever they ask for.
 
-use anyhow::Result;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use trefoil_gate::tool;
 
 use super::linux::{compiled, debian_disk, machine, put};
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};
 
-pub(super) const CASES: &[Case] = &[case("linux-programs-can-all-be-killed", killed)];
+pub(super) const CASES: &[Case] = &[
+    case("linux-programs-can-all-be-killed", killed),
+    case("linux-processes-are-to-each-other-as-on-linux", family),
+];
 
 /// Makes a program of `lab/peers/linux-tasks` and runs it; what it prints.
 fn run(bench: &Bench<'_>, name: &str, arguments: &str, processors: u32) -> Result<String> {
@@ -23,6 +29,21 @@ fn run(bench: &Bench<'_>, name: &str, arguments: &str, processors: u32) -> Resul
 /// Each call with arguments that mean far too much, and what takes long by itself: SIGKILL ends it.
 fn killed(bench: &Bench<'_>) -> Result<()> {
     let said = run(bench, "ends", "", 2)?;
-    anyhow::ensure!(said == "begun 3650, still there 0\n", "{said}");
+    ensure!(said == "begun 3650, still there 0\n", "{said}");
+    Ok(())
+}
+
+/// What bombs of processes, threads and pipes meet.
+const BOMBS: &str = "beside a bomb: EAGAIN\nanother user: a process\nbehind it: a process\n\
+    threads: 1 EAGAIN\nstill here\n";
+
+/// Children, orphans, groups and sessions, compared with the host; and bombs, by this system's own
+/// limits.
+fn family(bench: &Bench<'_>) -> Result<()> {
+    let program = compiled(bench, "linux-tasks/family.c")?;
+    let mut right = tool::output(&mut Command::new(program))?;
+    right += BOMBS;
+    let said = run(bench, "family", "; /family bombs", 2)?;
+    ensure!(said == right, "{said}\nin place of\n{right}");
     Ok(())
 }

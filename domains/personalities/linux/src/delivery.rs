@@ -91,7 +91,14 @@ impl Task {
                 }
             }
             match handler.function {
-                0 if STOPS & bit(signal) != 0 => self.process.stop(signal),
+                // A group that nobody could let go on does not stop.
+                0 if STOPS & bit(signal) != 0 => {
+                    let system = &self.process.system;
+                    let group = self.group_of(0);
+                    if !group.is_ok_and(|group| system.is_orphaned(group)) {
+                        self.process.stop(signal);
+                    }
+                }
                 1 => {}
                 _ if HARMLESS & bit(signal) != 0 => {}
                 _ => return After::End(signal as i32),
@@ -133,7 +140,7 @@ impl Task {
         self.room_of_vector()?;
         let (_, own) = self.vector.split_at_mut(frame::FRONT);
         user::vector(&self.program.thread, own);
-        let (space, whole) = (&self.program.space, &mut self.vector[..]);
+        let (space, whole) = (&self.program.mm.space, &mut self.vector[..]);
         let frame = frame::push(space, top, handler.restorer, &interrupted, info, whole)?;
         self.mask_after = None;
         let registers = &mut self.program.registers;
@@ -161,7 +168,7 @@ impl Task {
             return false;
         }
         let (_, vector) = self.vector.split_at_mut(frame::FRONT);
-        let Ok((back, has_state)) = frame::pop(&self.program.space, at, vector) else {
+        let Ok((back, has_state)) = frame::pop(&self.program.mm.space, at, vector) else {
             return false;
         };
         if !has_state {

@@ -86,7 +86,7 @@ impl Task {
         if !at.is_multiple_of(4) {
             return Err(EINVAL);
         }
-        let futexes = &self.process.futexes;
+        let futexes = &self.program.mm.futexes;
         match how & !(PRIVATE | REALTIME) {
             0 => {
                 let deadline = self.deadline(time, |length| time::now().saturating_add(length))?;
@@ -125,7 +125,7 @@ impl Task {
 
     /// A word, which is left as it is; `guess` is what it may hold.
     fn word(&self, at: u64, guess: u32) -> Result<u32> {
-        let space = &self.program.space;
+        let space = &self.program.mm.space;
         // A list of locks may have any address in it, and there is no such word to wait for.
         if !at.is_multiple_of(4) {
             return Err(EINVAL);
@@ -144,7 +144,7 @@ impl Task {
         if bits == 0 {
             return Err(EINVAL);
         }
-        let futexes = &self.process.futexes;
+        let futexes = &self.program.mm.futexes;
         self.ears.is_woken.store(false, Ordering::Relaxed);
         let expects = || self.begin_to_wait(at, value, bits).transpose();
         let begun = (0..ATTEMPTS).find_map(|_| expects());
@@ -160,8 +160,8 @@ impl Task {
     /// Puts this thread among those that wait, if the word holds what is expected. `None`: its page
     /// was not ready, and one is to look again.
     fn begin_to_wait(&self, at: u64, value: u32, bits: u32) -> Result<Option<()>> {
-        let mut waiters = self.process.futexes.0.lock();
-        let found = self.program.space.compare_exchange(at, value, value);
+        let mut waiters = self.program.mm.futexes.0.lock();
+        let found = self.program.mm.space.compare_exchange(at, value, value);
         if found == Some(value) {
             waiters.try_reserve(1).map_err(|_| ENOMEM)?;
             let ears = self.ears.clone();
@@ -176,14 +176,18 @@ impl Task {
     }
 
     /// What a thread leaves behind for the others of its process: locks that nobody holds any more,
-    /// and the word by which they know that it has ended.
+    /// and the word by which they know that it has ended. Memory that nobody else sees needs none.
     pub fn leave_words(&self) {
+        if Arc::strong_count(&self.program.mm) == 1 {
+            return;
+        }
         if self.robust != 0 {
             let _ = self.leave_locks();
         }
-        if self.clear_at != 0 && memory::write(&self.program.space, self.clear_at, &[0; 4]).is_ok()
+        if self.clear_at != 0
+            && memory::write(&self.program.mm.space, self.clear_at, &[0; 4]).is_ok()
         {
-            self.process.futexes.wake(self.clear_at, 1, u32::MAX);
+            self.program.mm.futexes.wake(self.clear_at, 1, u32::MAX);
         }
     }
 
@@ -216,11 +220,11 @@ impl Task {
                 break;
             }
             let left = seen & WAITED_FOR | OWNER_DIED;
-            let found = self.program.space.compare_exchange(at, seen, left);
+            let found = self.program.mm.space.compare_exchange(at, seen, left);
             match found.ok_or(EFAULT)? {
                 found if found == seen => {
                     if seen & WAITED_FOR != 0 {
-                        self.process.futexes.wake(at, 1, u32::MAX);
+                        self.program.mm.futexes.wake(at, 1, u32::MAX);
                     }
                     return Ok(());
                 }

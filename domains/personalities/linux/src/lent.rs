@@ -32,7 +32,7 @@ impl<'a> Lent<'a> {
         runs: &'a [UserSegment],
         direction: UserDirection,
     ) -> Result<Self, Error> {
-        let buffer = UserBuf::new(task.program.space.handle(), runs, direction);
+        let buffer = UserBuf::new(task.program.mm.space.handle(), runs, direction);
         Ok(Lent {
             task,
             runs,
@@ -46,7 +46,7 @@ impl<'a> Lent<'a> {
     }
 
     fn space(&self) -> &Space {
-        &self.task.program.space
+        &self.task.program.mm.space
     }
 
     /// To be lent.

@@ -6,8 +6,11 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`system`] | all processes, and what they know of each other |
+//! | [`system`] | what there is once |
+//! | [`table`], [`children`], [`jobs`] | all processes: parents and ends; groups and sessions |
+//! | [`users`] | what one user may have |
 //! | [`process`] | a process: what its threads share |
+//! | [`parts`] | what tasks may have in common |
 //! | [`task`] | a thread: beginning, end, waits |
 //! | [`delivery`] | what a thread does at signals |
 //! | [`alarms`] | signals that come at a time |
@@ -32,12 +35,15 @@ extern crate alloc;
 
 mod alarms;
 mod calls;
+mod children;
 mod delivery;
 mod disk;
 mod files;
 mod futex;
+mod jobs;
 mod lent;
 mod memory;
+mod parts;
 mod pipes;
 mod process;
 mod programs;
@@ -45,8 +51,10 @@ mod space;
 mod special;
 mod stream;
 mod system;
+mod table;
 mod task;
 mod terminal;
+mod users;
 mod walk;
 
 use alloc::sync::Arc;
@@ -54,7 +62,7 @@ use alloc::vec::Vec;
 use disk::Disk;
 use domain_rt::memory as heap;
 use files::Open;
-use guests::archive::Files;
+use guests::archive::Files as Archived;
 use guests::{handlers, signals};
 use interfaces::{
     AddressSpaces, Archive, Console, DomainControl, Errno, ExitStatus, FsError, Handle, Monitor,
@@ -62,6 +70,7 @@ use interfaces::{
 };
 use linux::cred::Cred;
 use linux::errno;
+use parts::{Files, Fs};
 use process::{Process, Told};
 use programs::{Begun, Source, Wanted};
 use special::system::Authority;
@@ -96,7 +105,7 @@ pub fn start(
             .any(|line| line == word)
     };
     let once = has(b"exec");
-    let files = Files::new(archive, b"busybox")?;
+    let files = Archived::new(archive, b"busybox")?;
     let (terminal, streams) = match (once, errors) {
         (false, _) => {
             let terminal = Arc::new(Terminal::new(console));
@@ -168,11 +177,14 @@ impl Personality for Runner {
         })?;
         let [console, errors] = &self.streams;
         let streams = [console, console, errors].map(|open| Some((open.clone(), false)));
-        let process = Process::new(&self.system, Vec::from(streams), self.home(), begun.layout);
+        let no_memory = |_| Errno::Rpc(RpcError::NoMemory);
+        let process = Process::new(&self.system).map_err(no_memory)?;
+        let shares = (Files::new(Vec::from(streams)), Fs::new(self.home()));
         *process.told.lock() = Told::new(begun.wanted, begun.file);
-        let task = Task::first(process, begun.program, 0).map_err(Errno::Rpc)?;
+        let task = Task::new(&Arc::new(process), None, begun.program, shares);
+        let task = task.map_err(no_memory)?;
         let id = task.process.id;
-        self.system.add(&task.process, None);
+        self.system.add_first(&task.process).map_err(no_memory)?;
         if let Some(terminal) = &self.system.terminal {
             terminal.begin(id);
         }

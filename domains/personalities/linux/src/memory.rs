@@ -2,7 +2,9 @@
 
 use crate::disk::Mapped;
 use crate::errno::{ENOMEM, Error};
+use crate::parts::Mm;
 pub use crate::space::Space;
+use alloc::sync::Arc;
 use domain_rt::user::UserRegisters;
 use guests::space::{error, protection};
 use interfaces::{Handle, UserThread};
@@ -12,7 +14,7 @@ pub use linux::memory::{
 
 /// A program in memory.
 pub struct Program {
-    pub space: Space,
+    pub mm: Arc<Mm>,
     pub thread: Handle<dyn UserThread>,
     pub registers: UserRegisters,
     /// The number of the system call that it made last.

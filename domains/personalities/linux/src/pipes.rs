@@ -9,6 +9,7 @@ use crate::disk::Disk;
 use crate::errno::{EAGAIN, EBADF, EINVAL, ENOMEM, ENXIO, EPIPE, Error};
 use crate::signals::Ears;
 use crate::task::Task;
+use crate::users::{Pages, User};
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -61,6 +62,8 @@ struct Shared {
     number: u64,
     state: Mutex<Watched>,
     name: Option<Name>,
+    /// The user's, for what is in it.
+    _pages: Pages,
 }
 
 /// A pipe, and who waits for it to change.
@@ -86,7 +89,8 @@ pub fn ring(waiting: Vec<Arc<Ears>>) {
 }
 
 impl Watched {
-    fn new(pipe: Pipe) -> Self {
+    fn new(mut pipe: Pipe, pages: &Pages) -> Self {
+        pipe.set_room(pages.bytes());
         Watched {
             pipe,
             waiting: Vec::new(),
@@ -136,38 +140,45 @@ impl Drop for Name {
 }
 
 /// The two ends of a new pipe.
-pub fn pipe(never_waits: bool) -> [PipeEnd; 2] {
+///
+/// # Errors
+/// `ENFILE`: the user has far too many pages in pipes.
+pub fn pipe(user: &Arc<User>, never_waits: bool) -> Result<[PipeEnd; 2], Error> {
+    let pages = user.pipe()?;
     let pipe = Arc::new(Shared {
         number: NEXT.fetch_add(1, Ordering::Relaxed),
-        state: Mutex::new(Watched::new(Pipe::new())),
+        state: Mutex::new(Watched::new(Pipe::new(), &pages)),
+        _pages: pages,
         name: None,
     });
-    [true, false].map(|reads| PipeEnd {
+    Ok([true, false].map(|reads| PipeEnd {
         pipe: pipe.clone(),
         reads,
         writes: !reads,
         never_waits: AtomicBool::new(never_waits),
         writers_before: None,
-    })
+    }))
 }
 
 /// The pipe whose inode is held, which others may have open.
-fn named(disk: &Arc<Disk>, seat: Arc<Seat>) -> Arc<Shared> {
+fn named(user: &Arc<User>, disk: &Arc<Disk>, seat: Arc<Seat>) -> Result<Arc<Shared>, Error> {
     let inode = seat.inode();
     let mut pipes = disk.pipes.0.lock();
     if let Some(there) = pipes.get(&inode).and_then(Weak::upgrade) {
-        return there;
+        return Ok(there);
     }
+    let pages = user.pipe()?;
     let new = Arc::new(Shared {
         number: 0,
-        state: Mutex::new(Watched::new(Pipe::with_name())),
+        state: Mutex::new(Watched::new(Pipe::with_name(), &pages)),
+        _pages: pages,
         name: Some(Name {
             disk: disk.clone(),
             seat,
         }),
     });
     pipes.insert(inode, Arc::downgrade(&new));
-    new
+    Ok(new)
 }
 
 impl PipeEnd {
@@ -178,7 +189,7 @@ impl PipeEnd {
     /// The disk's; no memory; `ENXIO`: nobody reads, and one is not to wait; `EINTR`: a signal has
     /// come.
     pub fn open(task: &Task, disk: &Arc<Disk>, seat: Arc<Seat>, ends: Ends) -> Result<Self, Error> {
-        Self::open_shared(task, named(disk, seat), ends)
+        Self::open_shared(task, named(&task.process.owner.user(), disk, seat)?, ends)
     }
 
     /// Opens the same pipe once more, likewise. One without a name is there already: nobody waits

@@ -1,47 +1,43 @@
 //! A process: what its threads share, and who they are.
 
 use crate::calls::limits::{self, Limits};
-use crate::errno::{EAGAIN, Error, SIGCONT, SIGKILL, SIGSTOP};
+use crate::errno::{EAGAIN, Error, SIGCHLD, SIGCONT, SIGKILL, SIGSTOP};
 use crate::files::Open;
-use crate::futex::Futexes;
 use crate::handlers::{Handler, Handlers};
+use crate::parts::{Files, Fs};
 use crate::programs::Wanted;
 use crate::signals::{Ears, HARMLESS, STOPS, Signals, bit};
 use crate::system::System;
 use crate::task::Task;
-use crate::walk::Stand;
-use alloc::sync::Arc;
+use crate::users::Owner;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::Mutex;
 use linux::cred::Cred;
 use linux::frame::Info;
-use linux::layout::Layout;
 
+/// Children that stop send no signal; those that end are not waited for.
+const SA_NOCLDSTOP: u64 = 1;
+const SA_NOCLDWAIT: u64 = 2;
 /// The most descriptors of a process.
 pub const MOST_FILES: usize = 1024;
 
-/// What is open, by descriptor, and whether `exec` closes it.
-pub type Descriptors = Vec<Option<(Arc<Open>, bool)>>;
-
-/// A process. Of its locks no two are held at once, but for `members` within that of all processes.
+/// A process: a group of threads. Of its locks no two are held at once, but for `members` within
+/// that of all processes, and what counts for users within `cred`.
 pub struct Process {
     pub system: Arc<System>,
+    /// For whom its tasks count.
+    pub owner: Arc<Owner>,
     pub id: u32,
-    pub files: Mutex<Descriptors>,
-    /// Where it stands.
-    pub directory: Mutex<Stand>,
     /// Users and groups that it acts for, in all its threads.
     cred: Mutex<Arc<Cred>>,
-    /// Permissions that new files do not get.
-    pub mask: AtomicU32,
-    pub layout: Mutex<Layout>,
+    /// What its first thread has open, and where that stands, for others that ask.
+    pub shown: Mutex<(Weak<Files>, Weak<Fs>)>,
     pub limits: Mutex<Limits>,
     /// What it runs.
     pub told: Mutex<Told>,
     pub handlers: Handlers,
     pub signals: Arc<Signals>,
-    pub futexes: Futexes,
     members: Mutex<Members>,
 }
 
@@ -82,20 +78,23 @@ struct Members {
 
 impl Process {
     /// One without threads.
-    pub fn new(system: &Arc<System>, files: Descriptors, directory: Stand, layout: Layout) -> Self {
+    pub fn new(system: &Arc<System>) -> Result<Self, Error> {
+        let cred = Cred::default();
+        let owner = Owner::new(system.users.of(cred.user.real)?);
+        Ok(Process::of(system, owner, Arc::new(cred)))
+    }
+
+    fn of(system: &Arc<System>, owner: Arc<Owner>, cred: Arc<Cred>) -> Self {
         Process {
             system: system.clone(),
+            owner,
             id: system.new_number(),
-            files: Mutex::new(files),
-            directory: Mutex::new(directory),
-            cred: Mutex::default(),
-            mask: AtomicU32::new(0o022),
-            layout: Mutex::new(layout),
-            limits: Mutex::new(limits::usual()),
+            cred: Mutex::new(cred),
+            shown: Mutex::default(),
+            limits: Mutex::new(limits::usual(system.users.usual_tasks)),
             told: Mutex::default(),
             handlers: Handlers::new(),
             signals: Arc::new(Signals::new(HARMLESS)),
-            futexes: Futexes::default(),
             members: Mutex::new(Members {
                 threads: Vec::new(),
                 end: None,
@@ -107,12 +106,11 @@ impl Process {
 
     /// A child as a fork makes it, without threads.
     pub fn forked(&self) -> Self {
-        let files = self.files.lock().clone();
-        let directory = self.directory.lock().clone();
-        let layout = *self.layout.lock();
-        let mut child = Process::new(&self.system, files, directory, layout);
-        child.mask = AtomicU32::new(self.mask.load(Ordering::Relaxed));
-        child.cred = Mutex::new(self.cred());
+        // Both under one lock, so that they are of one user.
+        let cred = self.cred.lock();
+        let owner = Owner::new(self.owner.user());
+        let mut child = Process::of(&self.system, owner, cred.clone());
+        drop(cred);
         child.limits = Mutex::new(*self.limits.lock());
         child.told = Mutex::new(self.told.lock().clone());
         child.handlers = self.handlers.copy();
@@ -136,6 +134,9 @@ impl Process {
         let mut cred = self.cred.lock();
         let mut new = Cred::clone(&cred);
         let changed = change(&mut new)?;
+        if new.user.real != cred.user.real {
+            self.owner.change(self.system.users.of(new.user.real)?);
+        }
         *cred = Arc::new(new);
         Ok(changed)
     }
@@ -303,6 +304,17 @@ impl Process {
         self.signal(info, None);
         let members = self.members.lock();
         members.threads.iter().for_each(|(_, ears)| ears.ring());
+    }
+
+    /// Whether its children are kept until it has waited for them.
+    pub fn waits_for_children(&self) -> bool {
+        let handler = self.handlers.get(SIGCHLD);
+        handler.function != 1 && handler.flags & SA_NOCLDWAIT == 0
+    }
+
+    /// Whether it gets a signal when a child stops or goes on.
+    pub fn hears_of_stops(&self) -> bool {
+        self.handlers.get(SIGCHLD).flags & SA_NOCLDSTOP == 0
     }
 
     /// One thread puts signals off from now on that have come for any: others are asked.

@@ -5,6 +5,7 @@ use crate::disk::{Access, DiskFile, Mapped, OnDisk};
 use crate::errno::{EACCES, EINVAL, ELOOP, ENOENT, ENOEXEC, ESTALE, Error};
 use crate::files::Open;
 use crate::memory::{Program, map_file, write};
+use crate::parts::Mm;
 use crate::space::Space;
 use crate::special::Special;
 use crate::system::System;
@@ -75,7 +76,6 @@ impl Wanted {
 /// A program that is begun.
 pub struct Begun {
     pub program: Program,
-    pub layout: Layout,
     /// Its path and words as it has them, behind all scripts.
     pub wanted: Wanted,
     /// Its file.
@@ -159,10 +159,9 @@ impl System {
         let image = Image::new(&content)?;
         let space = self.new_space()?;
         let begin = image.load(&space, &self.words(&wanted, &self.seed()))?;
-        let program = new_program(space, begin.entry, begin.stack)?;
+        let program = new_program(Mm::new(space, begin.layout), begin.entry, begin.stack)?;
         Ok(Begun {
             program,
-            layout: begin.layout,
             wanted,
             file: None,
         })
@@ -211,8 +210,7 @@ impl System {
         auxiliary.extend(aux::USERS.into_iter().zip(ids.map(u64::from)));
         let stack = fill_stack(&space, &self.words(&wanted, &self.seed()), &auxiliary)?;
         Ok(Begun {
-            program: new_program(space, first, stack)?,
-            layout,
+            program: new_program(Mm::new(space, layout), first, stack)?,
             wanted,
             file: None,
         })
@@ -246,10 +244,10 @@ impl System {
     }
 }
 
-fn new_program(space: Space, entry: u64, stack: u64) -> Result<Program, Error> {
+fn new_program(mm: Arc<Mm>, entry: u64, stack: u64) -> Result<Program, Error> {
     Ok(Program {
-        thread: space.handle().thread().map_err(error)?,
-        space,
+        thread: mm.space.handle().thread().map_err(error)?,
+        mm,
         registers: UserRegisters {
             rip: entry,
             rsp: stack,

@@ -2,27 +2,26 @@
 
 use crate::disk::Mapped;
 use crate::errno::{EFAULT, EINTR, EIO, ENOMEM, Error};
-use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
 use domain_rt::user;
 use guests::space::{self, error};
-use interfaces::{AddressSpace, Handle, MemoryError, RpcResult, SpaceError};
+use interfaces::{AddressSpace, Handle, MemoryError, SpaceError};
 use linux::memory::{Memory, PAGE};
 use linux::ranges::{Part, Ranges};
 
 /// How often one tries to have a page that goes as soon as it has come.
 const ATTEMPTS: u32 = 64;
 
-/// A space, and the files in it. Threads of a process share both.
+/// A space, and the files in it.
 pub struct Space {
     handle: Handle<dyn AddressSpace>,
-    maps: Arc<Mutex<Ranges<Mapped>>>,
+    maps: Mutex<Ranges<Mapped>>,
 }
 
 impl Space {
     /// One without files.
     pub fn new(handle: Handle<dyn AddressSpace>) -> Self {
-        let maps = Arc::default();
+        let maps = Mutex::default();
         Space { handle, maps }
     }
 
@@ -31,20 +30,12 @@ impl Space {
         &self.handle
     }
 
-    /// The same, for another thread.
-    pub fn duplicate(&self) -> RpcResult<Self> {
-        Ok(Space {
-            handle: self.handle.duplicate()?,
-            maps: self.maps.clone(),
-        })
-    }
-
     /// A copy of this one, for a child, of which `handle` is the space.
     ///
     /// # Errors
     /// `ENOMEM`.
     pub fn forked(&self, handle: Handle<dyn AddressSpace>) -> Result<Self, Error> {
-        let maps = Arc::new(Mutex::new(self.maps.lock().copy()?));
+        let maps = Mutex::new(self.maps.lock().copy()?);
         Ok(Space { handle, maps })
     }
 

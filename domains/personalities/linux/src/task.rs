@@ -3,8 +3,10 @@
 use crate::delivery::by_kernel;
 use crate::errno::{EINTR, EIO, ENOMEM, Error, SIGBUS, SIGKILL, SIGSEGV};
 use crate::memory::Program;
+use crate::parts::{Files, Fs, Loan};
 use crate::process::Process;
 use crate::signals::{Ears, bit};
+use crate::users::Counted;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -21,6 +23,13 @@ pub struct Task {
     pub process: Arc<Process>,
     pub id: u32,
     pub program: Program,
+    /// What it has open, and where it stands in the tree.
+    pub files: Arc<Files>,
+    pub fs: Arc<Fs>,
+    /// If the memory is lent by the parent. Behind the program, as it is given back with that.
+    pub loan: Option<Loan>,
+    /// That it is one of its user's.
+    _counted: Counted,
     pub ears: Arc<Ears>,
     /// For what is read and written.
     pub buffer: Vec<u8>,
@@ -62,26 +71,31 @@ pub enum After {
 }
 
 impl Task {
-    /// The first thread of a process.
+    /// A thread of a process that runs `program`, with what it shares: the first one, or one of
+    /// this number. It puts off no signals.
     ///
     /// # Errors
-    /// No memory.
-    pub fn first(process: Process, program: Program, mask: u64) -> RpcResult<Self> {
-        let process = Arc::new(process);
-        Self::new(&process, process.id, program, mask)
-    }
-
-    /// A thread of a process that runs `program`, which is in the space of that process.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn new(process: &Arc<Process>, id: u32, program: Program, mask: u64) -> RpcResult<Self> {
-        let thread = program.thread.duplicate()?;
+    /// `EAGAIN`: the user has as many as may be. `ENOMEM`.
+    pub fn new(
+        process: &Arc<Process>,
+        id: Option<u32>,
+        program: Program,
+        (files, fs): (Arc<Files>, Arc<Fs>),
+    ) -> Result<Self, Error> {
+        let counted = process.owner.enter(process.most_tasks())?;
+        let thread = program.thread.duplicate().map_err(|_| ENOMEM)?;
+        if id.is_none() {
+            *process.shown.lock() = (Arc::downgrade(&files), Arc::downgrade(&fs));
+        }
         Ok(Task {
             process: process.clone(),
-            id,
+            id: id.unwrap_or(process.id),
             program,
-            ears: Arc::new(Ears::new(thread, &process.signals, mask)),
+            files,
+            fs,
+            loan: None,
+            _counted: counted,
+            ears: Arc::new(Ears::new(thread, &process.signals, 0)),
             buffer: Vec::new(),
             vector: Vec::new(),
             broken: None,
@@ -99,7 +113,9 @@ impl Task {
     /// Has another program in place of the one that made this call.
     pub fn replace(&mut self, program: Program) -> RpcResult<()> {
         let before = self.ears.follow(program.thread.duplicate()?);
+        self.leave_words();
         self.program = program;
+        self.loan = None;
         (self.clear_at, self.robust) = (0, 0);
         drop(before);
         Ok(())
@@ -149,13 +165,9 @@ impl Task {
         if let Some(status) = all {
             process.end(id, status);
         }
-        // Memory that nobody else sees needs no words.
-        if (self.clear_at != 0 || self.robust != 0) && !process.is_alone() {
-            self.leave_words();
-        }
+        self.leave_words();
         drop(self);
         if let Some(status) = process.leave(id, own) {
-            process.files.lock().clear();
             process.system.ended(process.id, status);
         }
     }
@@ -179,7 +191,7 @@ impl Task {
     }
 
     fn fault(&mut self, address: u64, write: bool, execute: bool) -> After {
-        let space = &self.program.space;
+        let space = &self.program.mm.space;
         // Bits of the error code: writing, by a program, executing.
         let error = 4 | u64::from(write) << 1 | u64::from(execute) << 4;
         let trap = [error, 14, address];

@@ -5,7 +5,7 @@
 //! of this domain reads the keyboard; it alone calls the console's `read`, so no program's thread
 //! waits in there.
 
-use crate::errno::{EINTR, EIO, ENOMEM, ENOTTY, ESRCH, Error, SIGTTIN};
+use crate::errno::{EINTR, EINVAL, EIO, ENOMEM, ENOTTY, EPERM, ESRCH, Error, SIGTTIN, SIGTTOU};
 use crate::memory;
 use crate::pipes::ring;
 use crate::signals::{Ears, bit};
@@ -30,9 +30,27 @@ struct State {
     size: [u16; 2],
     /// The group that reads, and that keys are signals for.
     foreground: u32,
+    /// The session whose terminal it is.
+    session: u32,
     waiting: Vec<Arc<Ears>>,
     /// The console is gone: input is at its end.
     is_over: bool,
+}
+
+/// Whether a task does nothing at a signal, as it ignores it or puts it off.
+fn is_deaf(task: &Task, signal: u32) -> bool {
+    let ignored = task.process.signals.ignored() | task.ears.mask();
+    ignored & bit(signal) != 0
+}
+
+/// Has a group in the background stop; one that nobody could let go on is told of an error.
+fn stop(task: &Task, group: u32, signal: u32) -> Result<()> {
+    let system = &task.process.system;
+    if system.is_orphaned(group) {
+        return Err(EIO);
+    }
+    system.signal_group(group, signal);
+    Err(EINTR)
 }
 
 /// The terminal.
@@ -50,6 +68,7 @@ impl Terminal {
                 input: Input::new(),
                 size: [24, 80],
                 foreground: 0,
+                session: 0,
                 waiting: Vec::new(),
                 is_over: false,
             }),
@@ -59,7 +78,7 @@ impl Terminal {
     /// Begins a session whose first process has this number.
     pub fn begin(&self, id: u32) {
         let mut state = self.state.lock();
-        state.foreground = id;
+        (state.foreground, state.session) = (id, id);
         state.input.set(Settings::USUAL, &mut Vec::new());
     }
 
@@ -165,16 +184,59 @@ impl Terminal {
     }
 
     fn expect_foreground(&self, task: &Task) -> Result<()> {
-        let own = task.group_of(0)?;
-        if own == self.state.lock().foreground {
-            return Ok(());
+        match self.behind(task)? {
+            None => Ok(()),
+            Some(_) if is_deaf(task, SIGTTIN) => Err(EIO),
+            Some(group) => stop(task, group, SIGTTIN),
         }
-        let ignored = task.process.signals.ignored() | task.ears.mask();
-        if ignored & bit(SIGTTIN) != 0 {
-            return Err(EIO);
+    }
+
+    /// Has whoever is not in the foreground and sets the terminal stop, unless that is ignored.
+    fn expect_change(&self, task: &Task) -> Result<()> {
+        match self.behind(task)? {
+            Some(group) if !is_deaf(task, SIGTTOU) => stop(task, group, SIGTTOU),
+            _ => Ok(()),
         }
-        task.process.system.signal_group(own, SIGTTIN);
-        Err(EINTR)
+    }
+
+    /// The group of a task that is in the background of this terminal's session.
+    fn behind(&self, task: &Task) -> Result<Option<u32>> {
+        let (group, session) = (task.group_of(0)?, task.session_of(0)?);
+        let state = self.state.lock();
+        Ok((session == state.session && group != state.foreground).then_some(group))
+    }
+
+    /// Whether it is the terminal of a session.
+    pub fn is_of(&self, session: Option<u32>) -> bool {
+        session == Some(self.state.lock().session)
+    }
+
+    /// A process has ended: if its session was this terminal's and its own, nobody has it any more.
+    /// The group that was in the foreground, then.
+    pub fn leave(&self, id: u32) -> Option<u32> {
+        let mut state = self.state.lock();
+        let is_meant = state.session == id;
+        if is_meant {
+            state.session = 0;
+        }
+        is_meant.then(|| core::mem::take(&mut state.foreground))
+    }
+
+    /// `tcsetpgrp`.
+    fn set_foreground(&self, task: &Task, group: u32) -> Result<()> {
+        if !self.is_of(task.session_of(0).ok()) {
+            return Err(ENOTTY);
+        }
+        self.expect_change(task)?;
+        if group as i32 <= 0 {
+            return Err(EINVAL);
+        }
+        let session = task.process.system.session_of_group(group).ok_or(ESRCH)?;
+        if session != task.session_of(0)? {
+            return Err(EPERM);
+        }
+        self.state.lock().foreground = group;
+        Ok(())
     }
 
     /// Whether there is something to read (1), and that one can write (4); if not, `ears` hear of a
@@ -187,7 +249,7 @@ impl Terminal {
 
     /// `ioctl`.
     pub fn control(&self, task: &Task, what: u64, at: u64) -> Result<u64> {
-        let space = &task.program.space;
+        let space = &task.program.mm.space;
         match what {
             0x5401 => {
                 let bytes = self.state.lock().input.settings().bytes();
@@ -196,23 +258,26 @@ impl Terminal {
             0x5402..=0x5404 => {
                 let mut bytes = [0; termios::BYTES];
                 memory::read(space, at, &mut bytes)?;
+                self.expect_change(task)?;
                 self.set(Settings::new(&bytes), what == 0x5404);
             }
             // Whose terminal it is, is settled; and nothing waits to be written.
             0x5409 | 0x540e => {}
             0x540b => self.state.lock().input.clear(),
             0x540f | 0x5429 => {
-                let foreground = self.state.lock().foreground;
-                memory::write(space, at, &foreground.to_le_bytes())?;
+                if !self.is_of(task.session_of(0).ok()) {
+                    return Err(ENOTTY);
+                }
+                let state = self.state.lock();
+                let (foreground, session) = (state.foreground, state.session);
+                drop(state);
+                let told = if what == 0x540f { foreground } else { session };
+                memory::write(space, at, &told.to_le_bytes())?;
             }
             0x5410 => {
                 let mut group = [0; 4];
                 memory::read(space, at, &mut group)?;
-                let group = u32::from_le_bytes(group);
-                if !task.process.system.has_group(group) {
-                    return Err(ESRCH);
-                }
-                self.state.lock().foreground = group;
+                self.set_foreground(task, u32::from_le_bytes(group))?;
             }
             0x5413 => {
                 let [rows, columns] = self.state.lock().size.map(u64::from);

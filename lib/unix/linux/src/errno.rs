@@ -36,6 +36,7 @@ pub const ENODEV: Error = Error(19);
 pub const ENOTDIR: Error = Error(20);
 pub const EISDIR: Error = Error(21);
 pub const EINVAL: Error = Error(22);
+pub const ENFILE: Error = Error(23);
 pub const EMFILE: Error = Error(24);
 pub const ENOTTY: Error = Error(25);
 pub const EFBIG: Error = Error(27);
@@ -56,6 +57,7 @@ pub const EAFNOSUPPORT: Error = Error(97);
 pub const ETIMEDOUT: Error = Error(110);
 pub const ESTALE: Error = Error(116);
 
+pub const SIGHUP: u32 = 1;
 pub const SIGINT: u32 = 2;
 pub const SIGQUIT: u32 = 3;
 pub const SIGILL: u32 = 4;

@@ -47,6 +47,8 @@ pub struct Pipe {
     writers: usize,
     /// Somebody may open it to read when nobody does.
     has_name: bool,
+    /// The most bytes that it holds.
+    room: usize,
 }
 
 impl Default for Pipe {
@@ -63,6 +65,7 @@ impl Pipe {
             readers: 1,
             writers: 1,
             has_name: false,
+            room: CAPACITY,
         }
     }
 
@@ -74,7 +77,13 @@ impl Pipe {
             readers: 0,
             writers: 0,
             has_name: true,
+            room: CAPACITY,
         }
+    }
+
+    /// Has it hold less than [`CAPACITY`], and [`ATOMIC`] at least.
+    pub fn set_room(&mut self, bytes: usize) {
+        self.room = bytes.clamp(ATOMIC, CAPACITY);
     }
 
     /// Somebody opens an end.
@@ -138,7 +147,7 @@ impl Pipe {
         if self.readers == 0 {
             return Err(Blocked::Broken);
         }
-        let room = CAPACITY - self.buffer.len();
+        let room = self.room.saturating_sub(self.buffer.len());
         if data.len() <= ATOMIC && room < data.len() || room == 0 && !data.is_empty() {
             return Err(Blocked::Wait);
         }
@@ -174,7 +183,9 @@ impl Pipe {
     pub fn is_ready(&self, end: End) -> bool {
         match end {
             End::Read => !self.buffer.is_empty() || self.writers == 0,
-            End::Write => CAPACITY - self.buffer.len() >= ATOMIC || self.readers == 0,
+            End::Write => {
+                self.room.saturating_sub(self.buffer.len()) >= ATOMIC || self.readers == 0
+            }
         }
     }
 
@@ -283,6 +294,18 @@ mod tests {
         assert_eq!(pipe.memory(), CAPACITY);
         pipe.close(End::Read);
         assert_eq!(pipe.memory(), 0);
+    }
+
+    #[test]
+    fn a_small_pipe_waits_earlier() {
+        let mut pipe = Pipe::new();
+        pipe.set_room(0);
+        assert_eq!(pipe.write(&vec![1; CAPACITY]), Ok(ATOMIC));
+        assert!(!pipe.is_ready(End::Write));
+        assert_eq!(pipe.write(b"x"), Err(Blocked::Wait));
+        assert_eq!(pipe.read(&mut [0; ATOMIC]), Ok(ATOMIC));
+        assert_eq!(pipe.write(&[1; ATOMIC]), Ok(ATOMIC));
+        assert_eq!(pipe.memory(), ATOMIC);
     }
 
     #[test]

@@ -85,13 +85,13 @@ impl Times {
 impl Task {
     /// Permissions of a new file, without those that are masked.
     pub(super) fn masked(&self, mode: u64) -> u16 {
-        permissions(mode & !u64::from(self.process.mask.load(Ordering::Relaxed)))
+        permissions(mode & !u64::from(self.fs.mask.load(Ordering::Relaxed)))
     }
 
     /// `umask`.
     pub(super) fn set_file_mask(&self, mask: u64) -> u64 {
         let mask = (mask & 0o777) as u32;
-        self.process.mask.swap(mask, Ordering::Relaxed).into()
+        self.fs.mask.swap(mask, Ordering::Relaxed).into()
     }
 
     /// The directory of the disk that a name is to be made in, if that may be.
@@ -298,7 +298,7 @@ impl Task {
 
     /// `symlinkat`.
     pub(super) fn make_link(&self, target: u64, descriptor: i32, path: u64) -> Result<u64> {
-        let target = memory::read_text(&self.program.space, target)?;
+        let target = memory::read_text(&self.program.mm.space, target)?;
         match target.len() {
             0 => return Err(ENOENT),
             length if length > LONGEST_LINK => return Err(ENAMETOOLONG),
@@ -421,7 +421,8 @@ impl Task {
         if flags & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
             return Err(EINVAL);
         }
-        if flags & AT_EMPTY_PATH != 0 && memory::read_text(&self.program.space, path)?.is_empty() {
+        if flags & AT_EMPTY_PATH != 0 && memory::read_text(&self.program.mm.space, path)?.is_empty()
+        {
             return self.set_owner_of(descriptor as u32 as u64, owner);
         }
         let follows = flags & AT_SYMLINK_NOFOLLOW == 0;
@@ -470,7 +471,7 @@ impl Task {
     pub(super) fn put_generation(&self, open: &Open, at: u64) -> Result<u64> {
         let told = open.with_node(|disk, inode| Ok(disk.generation(inode)));
         let generation = told.map_err(|_| ENOTTY)??;
-        memory::write(&self.program.space, at, &generation.to_le_bytes())?;
+        memory::write(&self.program.mm.space, at, &generation.to_le_bytes())?;
         Ok(0)
     }
 

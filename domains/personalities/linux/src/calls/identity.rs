@@ -58,7 +58,7 @@ impl Task {
     /// `getresuid`, `getresgid`.
     pub(super) fn put_ids(&self, ids: &Ids, places: [u64; 3]) -> Result<u64> {
         for (at, id) in places.into_iter().zip([ids.real, ids.effective, ids.saved]) {
-            memory::write(&self.program.space, at, &id.to_le_bytes())?;
+            memory::write(&self.program.mm.space, at, &id.to_le_bytes())?;
         }
         Ok(0)
     }
@@ -73,7 +73,7 @@ impl Task {
         }
         if room != 0 {
             let bytes: Vec<u8> = groups.iter().flat_map(|id| id.to_le_bytes()).collect();
-            memory::write(&self.program.space, at, &bytes)?;
+            memory::write(&self.program.mm.space, at, &bytes)?;
         }
         Ok(groups.len() as u64)
     }
@@ -91,7 +91,7 @@ impl Task {
         groups.try_reserve_exact(count).map_err(|_| ENOMEM)?;
         let mut id = [0; 4];
         for index in 0..count as u64 {
-            memory::read(&self.program.space, at.wrapping_add(4 * index), &mut id)?;
+            memory::read(&self.program.mm.space, at.wrapping_add(4 * index), &mut id)?;
             groups.push(u32::from_le_bytes(id));
         }
         self.process.change_cred(|cred| cred.set_others(groups))?;
@@ -100,9 +100,9 @@ impl Task {
 
     /// `capget`: all, or none: of the user 0.
     pub(super) fn capabilities(&self, header: u64, at: u64) -> Result<u64> {
-        let form = (memory::read_word(&self.program.space, header)? & 0xffff_ffff) as u32;
+        let form = (memory::read_word(&self.program.mm.space, header)? & 0xffff_ffff) as u32;
         if form != FORM {
-            memory::write(&self.program.space, header, &FORM.to_le_bytes())?;
+            memory::write(&self.program.mm.space, header, &FORM.to_le_bytes())?;
             return if at == 0 { Ok(0) } else { Err(EINVAL) };
         }
         if at == 0 {
@@ -116,7 +116,7 @@ impl Task {
         let [low, high] = [half(0), half(32)].map(|it| it.map(|word| word & 0xffff_ffff));
         let words = [low[0], low[1], low[2], high[0], high[1], high[2]].map(|word| word as u32);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        memory::write(&self.program.space, at, &bytes)?;
+        memory::write(&self.program.mm.space, at, &bytes)?;
         Ok(0)
     }
 
@@ -125,19 +125,19 @@ impl Task {
         match what {
             control::SET_DEATH_SIGNAL if a <= 64 => Ok(0),
             control::GET_DEATH_SIGNAL => {
-                memory::write(&self.program.space, a, &[0; 4])?;
+                memory::write(&self.program.mm.space, a, &[0; 4])?;
                 Ok(0)
             }
             control::GET_DUMPABLE => Ok(1),
             control::SET_DUMPABLE if a <= 1 => Ok(0),
             control::SET_NAME => {
-                let mut name = memory::read_text_up_to(&self.program.space, a, NAME - 1)?;
+                let mut name = memory::read_text_up_to(&self.program.mm.space, a, NAME - 1)?;
                 name.resize(NAME, 0);
                 self.name.copy_from_slice(&name);
                 Ok(0)
             }
             control::GET_NAME => {
-                memory::write(&self.program.space, a, &self.name)?;
+                memory::write(&self.program.mm.space, a, &self.name)?;
                 Ok(0)
             }
             control::GET_BOUND => match a < 41 {

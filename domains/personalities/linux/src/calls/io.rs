@@ -5,8 +5,8 @@ use crate::errno::{EBADF, EINVAL, EMFILE, ENOLCK, ENOMEM, ENOTTY, EPIPE, ESPIPE,
 use crate::files::Open;
 use crate::lent::run;
 use crate::memory::{self, PAGE};
+use crate::parts::Descriptors;
 use crate::pipes;
-use crate::process::Descriptors;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -46,7 +46,7 @@ impl Task {
 
     /// What a descriptor leads to.
     pub(super) fn opened(&self, descriptor: u64) -> Result<Arc<Open>> {
-        let files = self.process.files.lock();
+        let files = self.files.lock();
         let slot = files.get(descriptor as usize).and_then(Option::as_ref);
         slot.map(|(open, _)| open.clone()).ok_or(EBADF)
     }
@@ -57,7 +57,7 @@ impl Task {
         if least >= most {
             return Err(EINVAL);
         }
-        let mut files = self.process.files.lock();
+        let mut files = self.files.lock();
         let free = (least..most).find(|at| files.get(*at).is_none_or(Option::is_none));
         let at = free.ok_or(EMFILE)?;
         reach(&mut files, at)?;
@@ -72,7 +72,7 @@ impl Task {
         }
         self.with_buffer(count, |task, buffer| {
             let count = open.read(task, buffer)?;
-            memory::write(&task.program.space, at, &buffer[..count])?;
+            memory::write(&task.program.mm.space, at, &buffer[..count])?;
             Ok(count as u64)
         })
     }
@@ -85,7 +85,7 @@ impl Task {
             Open::File(file, _) => {
                 let count = count.min(MOST_BYTES) as usize;
                 let bytes = self.process.system.files.read(*file, offset, count)?;
-                memory::write(&self.program.space, to, &bytes)?;
+                memory::write(&self.program.mm.space, to, &bytes)?;
                 Ok(bytes.len() as u64)
             }
             _ => Err(ESPIPE),
@@ -114,7 +114,7 @@ impl Task {
             return file.write(self, None, &[run(at, count)]);
         }
         let written = self.with_buffer(count, |task, buffer| {
-            memory::read(&task.program.space, at, buffer)?;
+            memory::read(&task.program.mm.space, at, buffer)?;
             open.write(task, buffer)
         });
         if written == Err(EPIPE) {
@@ -234,7 +234,6 @@ impl Task {
     pub(super) fn close(&mut self, descriptor: u64) -> Result<u64> {
         // It may be closed for good, which tells others: not with the list locked.
         let slot = self
-            .process
             .files
             .lock()
             .get_mut(descriptor as usize)
@@ -244,7 +243,7 @@ impl Task {
 
     /// Closes what `exec` closes, without the lock.
     pub(super) fn close_for_exec(&mut self) {
-        let mut files = self.process.files.lock();
+        let mut files = self.files.lock();
         let closed: Vec<_> = files
             .iter_mut()
             .filter_map(|slot| slot.take_if(|(_, closes)| *closes))
@@ -259,7 +258,7 @@ impl Task {
         if first > last || flags & !6 != 0 {
             return Err(EINVAL);
         }
-        let mut files = self.process.files.lock();
+        let mut files = self.files.lock();
         let end = files.len().min(last.saturating_add(1));
         let range = files.get_mut(first..end).unwrap_or_default();
         if flags & 4 != 0 {
@@ -288,7 +287,8 @@ impl Task {
             return Err(EINVAL);
         }
         let closes = flags & O_CLOEXEC != 0;
-        let [read, write] = pipes::pipe(flags & O_NONBLOCK != 0).map(Open::Pipe);
+        let [read, write] =
+            pipes::pipe(&self.process.owner.user(), flags & O_NONBLOCK != 0)?.map(Open::Pipe);
         let read = self.place(Arc::new(read), 0, closes)?;
         let write = self.place(Arc::new(write), 0, closes);
         let write = write.or_else(|why| self.close(read).and(Err(why)))?;
@@ -304,7 +304,7 @@ impl Task {
             return Ok(to);
         }
         // In one step, or another thread's file could come in between.
-        let mut files = self.process.files.lock();
+        let mut files = self.files.lock();
         reach(&mut files, to as usize)?;
         let before = files[to as usize].replace((open, closes));
         drop(files);
@@ -322,7 +322,7 @@ impl Task {
 
     /// Whether `exec` closes a descriptor; and sets it.
     fn closes(&self, descriptor: u64, to: Option<bool>) -> Result<bool> {
-        let mut files = self.process.files.lock();
+        let mut files = self.files.lock();
         let slot = files.get_mut(descriptor as usize).and_then(Option::as_mut);
         let (_, closes) = slot.ok_or(EBADF)?;
         let before = *closes;

@@ -1,31 +1,57 @@
 //! How processes and threads begin, become another program, and are waited for.
 
 use super::Result;
-use crate::errno::{EAGAIN, EINTR, EINVAL, ENOENT, ENOMEM, ENOSYS};
-use crate::memory::{self, Program};
+use crate::children::{
+    Children, WALL, WCLONE, WCONTINUED, WEXITED, WNOHANG, WNOTHREAD, WNOWAIT, WSTOPPED, of_child,
+};
+use crate::errno::{E2BIG, EAGAIN, EINTR, EINVAL, ENOENT, ENOMEM, SIGCHLD};
+use crate::memory::{self, PAGE, Program};
+use crate::parts::{Files, Fs, Lent, Loan, Mm};
 use crate::process::Told;
 use crate::programs::{Source, Wanted};
 use crate::task::{NO_STACK, Task};
 use alloc::sync::Arc;
+use domain_rt::sync::Wait;
 use interfaces::SpaceError;
 use linux::files;
 
+/// The signal that says that a child has ended.
+const SIGNAL: u64 = 0xff;
 const CLONE_VM: u64 = 0x100;
+const CLONE_FS: u64 = 0x200;
+const CLONE_FILES: u64 = 0x400;
+const CLONE_SIGHAND: u64 = 0x800;
 const CLONE_VFORK: u64 = 0x4000;
 const CLONE_THREAD: u64 = 0x1_0000;
-/// What a thread has in common with the one that begins it: memory, directory, files, handlers.
-const CLONE_ALL: u64 = CLONE_VM | 0x200 | 0x400 | 0x800;
 const CLONE_SETTLS: u64 = 0x8_0000;
 const CLONE_PARENT_SETTID: u64 = 0x10_0000;
 const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
 const CLONE_CHILD_SETTID: u64 = 0x100_0000;
+/// All of these, and what changes nothing here: semaphores, being traced, input and output.
+const CLONE_KNOWN: u64 = SIGNAL
+    | CLONE_VM
+    | CLONE_FS
+    | CLONE_FILES
+    | CLONE_SIGHAND
+    | CLONE_VFORK
+    | CLONE_THREAD
+    | CLONE_SETTLS
+    | CLONE_PARENT_SETTID
+    | CLONE_CHILD_CLEARTID
+    | CLONE_CHILD_SETTID
+    | 0x4_0000
+    | 0x40_0000
+    | 0x80_0000
+    | 0x8000_0000;
 /// Addresses of programs end here.
 const USER_END: u64 = 1 << 47;
 
 /// What `clone` is asked for.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Birth {
     pub flags: u64,
+    /// The signal that tells of its end; 0: none.
+    pub signal: u64,
     /// Where the stack begins; 0: where that of who asks is.
     pub stack: u64,
     /// Where its number goes, for who asks and for the new one.
@@ -35,34 +61,66 @@ pub struct Birth {
     pub segment: u64,
 }
 
+impl Default for Birth {
+    /// As `fork` does it.
+    fn default() -> Self {
+        Birth {
+            flags: 0,
+            signal: SIGCHLD.into(),
+            stack: 0,
+            parent_word: 0,
+            child_word: 0,
+            segment: 0,
+        }
+    }
+}
+
 impl Birth {
     fn asks(&self, flag: u64) -> bool {
         self.flags & flag != 0
     }
 }
 
+/// What `waitid` can be asked for.
+const WAITS: u64 = WNOHANG | WSTOPPED | WEXITED | WCONTINUED | WNOWAIT | WNOTHREAD | WALL | WCLONE;
+
 impl Task {
     pub(super) fn clone(&mut self, birth: Birth) -> Result<u64> {
-        if birth.asks(CLONE_SETTLS) && birth.segment >= USER_END {
-            return Err(EINVAL);
-        }
-        match birth.asks(CLONE_THREAD) {
-            true if birth.flags & CLONE_ALL == CLONE_ALL => self.begin_thread(&birth),
-            true => Err(EINVAL),
-            // Two processes never share memory: one that soon becomes another program has a copy.
-            false if birth.asks(CLONE_VM) && !birth.asks(CLONE_VFORK) => Err(ENOSYS),
+        let asks = |flag| birth.asks(flag);
+        let is_odd = birth.flags & !CLONE_KNOWN != 0
+            || birth.signal > 64
+            || asks(CLONE_SIGHAND) && !asks(CLONE_VM)
+            // Handlers are those of one process.
+            || asks(CLONE_SIGHAND) != asks(CLONE_THREAD)
+            || asks(CLONE_SETTLS) && birth.segment >= USER_END;
+        match asks(CLONE_THREAD) {
+            _ if is_odd => Err(EINVAL),
+            true => self.begin_thread(&birth),
             false => self.fork(&birth),
         }
     }
 
     /// `clone3`: the same, with its arguments in a list in memory (`linux/sched.h`).
     pub(super) fn clone_by_list(&mut self, at: u64, bytes: u64) -> Result<u64> {
-        if bytes < 64 {
+        if !(64..=PAGE).contains(&bytes) {
+            return Err(if bytes < 64 { EINVAL } else { E2BIG });
+        }
+        let [
+            flags,
+            _,
+            child_word,
+            parent_word,
+            signal,
+            stack,
+            size,
+            segment,
+        ] = self.get(at)?;
+        if flags & SIGNAL != 0 || (stack == 0) != (size == 0) {
             return Err(EINVAL);
         }
-        let [flags, _, child_word, parent_word, _, stack, size, segment] = self.get(at)?;
         self.clone(Birth {
             flags,
+            signal,
             stack: stack.wrapping_add(size),
             parent_word,
             child_word,
@@ -70,9 +128,18 @@ impl Task {
         })
     }
 
-    /// What the new one runs, in this space or its copy.
-    fn copy(&mut self, space: memory::Space, birth: &Birth) -> Result<Program> {
-        let thread = space.handle().thread().map_err(|_: SpaceError| EAGAIN)?;
+    /// `vfork`.
+    pub(super) fn fork_for_exec(&mut self) -> Result<u64> {
+        self.clone(Birth {
+            flags: CLONE_VM | CLONE_VFORK,
+            ..Birth::default()
+        })
+    }
+
+    /// What the new one runs, in this memory or its copy.
+    fn copy(&mut self, mm: Arc<Mm>, birth: &Birth) -> Result<Program> {
+        let thread = mm.space.handle().thread();
+        let thread = thread.map_err(|_: SpaceError| EAGAIN)?;
         let mut registers = self.program.registers;
         registers.rax = 0;
         if birth.stack != 0 {
@@ -84,7 +151,7 @@ impl Task {
         // The state of floating point and vectors goes on, too.
         self.copy_vector(&thread)?;
         Ok(Program {
-            space,
+            mm,
             thread,
             registers,
             asked: self.program.asked,
@@ -92,23 +159,35 @@ impl Task {
     }
 
     fn begin_thread(&mut self, birth: &Birth) -> Result<u64> {
-        let space = self.program.space.duplicate().map_err(|_| ENOMEM)?;
-        let program = self.copy(space, birth)?;
+        let program = self.copy(self.program.mm.clone(), birth)?;
         self.process.handlers.share();
         let id = self.process.system.new_number();
-        let new = Task::new(&self.process, id, program, self.ears.mask());
-        let new = new.map_err(|_| EAGAIN)?;
+        let new = Task::new(&self.process, Some(id), program, self.shares(birth)?)?;
         self.begin(new, birth)
+    }
+
+    /// What the new one has in common with this one.
+    fn shares(&self, birth: &Birth) -> Result<(Arc<Files>, Arc<Fs>)> {
+        let files = match birth.asks(CLONE_FILES) {
+            true => self.files.clone(),
+            false => self.files.copy()?,
+        };
+        let fs = match birth.asks(CLONE_FS) {
+            true => self.fs.clone(),
+            false => self.fs.copy(),
+        };
+        Ok((files, fs))
     }
 
     /// Has the new one live, once its number stands where it is wanted.
     fn begin(&self, mut new: Task, birth: &Birth) -> Result<u64> {
+        new.ears.set_mask(self.ears.mask());
         let number = new.id.to_le_bytes();
         if birth.asks(CLONE_PARENT_SETTID) {
-            memory::write(&self.program.space, birth.parent_word, &number)?;
+            memory::write(&self.program.mm.space, birth.parent_word, &number)?;
         }
         if birth.asks(CLONE_CHILD_SETTID) {
-            memory::write(&new.program.space, birth.child_word, &number)?;
+            memory::write(&new.program.mm.space, birth.child_word, &number)?;
         }
         if birth.asks(CLONE_CHILD_CLEARTID) {
             new.clear_at = birth.child_word;
@@ -119,9 +198,39 @@ impl Task {
     }
 
     fn fork(&mut self, birth: &Birth) -> Result<u64> {
+        let mm = match birth.asks(CLONE_VM) {
+            true => self.program.mm.clone(),
+            false => self.copied_memory()?,
+        };
+        let program = self.copy(mm, birth)?;
+        let process = Arc::new(self.process.forked());
+        let mut new = Task::new(&process, None, program, self.shares(birth)?)?;
+        // In the same memory two of them on one stack would destroy it, unless one waits.
+        if !birth.asks(CLONE_VM) || birth.asks(CLONE_VFORK) {
+            new.signal_stack = self.signal_stack;
+        }
+        let lent = birth.asks(CLONE_VFORK).then(|| {
+            let (loan, lent) = Loan::new(&self.ears);
+            new.loan = Some(loan);
+            lent
+        });
+        let system = &process.system;
+        system.add(&process, self, birth.signal as u32)?;
+        let id = self
+            .begin(new, birth)
+            .inspect_err(|_| system.forget(process.id))?;
+        if let Some(lent) = lent {
+            self.await_return(&lent);
+        }
+        Ok(id)
+    }
+
+    /// A copy of the memory for a child.
+    fn copied_memory(&self) -> Result<Arc<Mm>> {
         let space = self.process.system.spaces.create().map_err(|_| ENOMEM)?;
+        let mm = &self.program.mm;
         // Nothing is mapped meanwhile by other threads.
-        let layout = self.process.layout.lock();
+        let layout = mm.layout.lock();
         let mut next = Some(0);
         while let Some(from) = next {
             // As much may be mapped as takes seconds to go through.
@@ -129,26 +238,25 @@ impl Task {
                 return Err(EINTR);
             }
             let child = space.duplicate().map_err(|_| ENOMEM)?;
-            next = self
-                .program
-                .space
-                .handle()
-                .fork(child, from)
-                .map_err(|_| ENOMEM)?;
+            let done = mm.space.handle().fork(child, from);
+            next = done.map_err(|_| ENOMEM)?;
         }
-        drop(layout);
-        let program = self.copy(self.program.space.forked(space)?, birth)?;
-        let process = Arc::new(self.process.forked());
-        let new = Task::new(&process, process.id, program, self.ears.mask());
-        let mut new = new.map_err(|_| ENOMEM)?;
-        new.signal_stack = self.signal_stack;
-        process.system.add(&process, Some(self.process.id));
-        self.begin(new, birth)
-            .inspect_err(|_| process.system.forget(process.id))
+        Ok(Mm::new(mm.space.forked(space)?, *layout))
+    }
+
+    /// Waits until a child does without the memory that it was lent. Nothing but SIGKILL ends that.
+    fn await_return(&self, lent: &Lent) {
+        loop {
+            let seen = self.ears.changes();
+            let is_over = lent.is_back() || self.is_ending();
+            if is_over || self.ears.sleep(seen, None) == Wait::Interrupted {
+                return;
+            }
+        }
     }
 
     pub(super) fn exec(&mut self, path: u64, arguments: u64, environment: u64) -> Result<()> {
-        let space = &self.program.space;
+        let space = &self.program.mm.space;
         let path = memory::read_text(space, path)?;
         let arguments = memory::read_texts(space, arguments)?;
         let environment = memory::read_texts(space, environment)?;
@@ -163,6 +271,11 @@ impl Task {
         if !self.process.is_alone() {
             self.be_alone()?;
         }
+        // What another process has as well stays as it is there.
+        if Arc::strong_count(&self.files) > 1 {
+            self.files = self.files.copy()?;
+            *self.process.shown.lock() = (Arc::downgrade(&self.files), Arc::downgrade(&self.fs));
+        }
         self.process.forget_handlers();
         self.signal_stack = NO_STACK;
         self.process.change_cred(|cred| {
@@ -170,10 +283,10 @@ impl Task {
             Ok(())
         })?;
         self.close_for_exec();
-        *self.process.layout.lock() = begun.layout;
         let told = Told::new(begun.wanted, begun.file);
         let before = core::mem::replace(&mut *self.process.told.lock(), told);
         drop(before);
+        system.is_replaced(self.process.id);
         self.replace(begun.program).map_err(|_| ENOMEM)
     }
 
@@ -189,18 +302,49 @@ impl Task {
                 .ok_or(ENOENT);
         }
         let cred = self.process.cred();
-        let stand = self.process.directory.lock().clone();
+        let stand = self.fs.directory.lock().clone();
         self.view(&cred).program(&stand, path)
     }
 
-    pub(super) fn wait_child_for(&mut self, which: i32, status: u64, options: u64) -> Result<u64> {
-        let Some((id, how)) = self.wait_child(which, options)? else {
+    /// `wait4`: which, where its end goes, options, where what it has used goes.
+    pub(super) fn wait_child_for(&mut self, a: [u64; 4]) -> Result<u64> {
+        let children = self.children_of(a[0] as i32, a[2])?;
+        let Some((id, how)) = self.wait_child(children, a[2] | WEXITED)? else {
             return Ok(0);
         };
-        if status != 0 {
-            memory::write(&self.program.space, status, &how.to_le_bytes())?;
+        if a[1] != 0 {
+            memory::write(&self.program.mm.space, a[1], &how.to_le_bytes())?;
+        }
+        if a[3] != 0 {
+            // What children use is not counted.
+            self.put(a[3], &[0; 18])?;
         }
         Ok(id.into())
+    }
+
+    /// `waitid`: which, where what is told of it goes, options, where what it has used goes.
+    pub(super) fn wait_child_info(&mut self, a: [u64; 5]) -> Result<u64> {
+        let [kind, id, at, options, used] = a;
+        let is_asked = options & (WEXITED | WSTOPPED | WCONTINUED) != 0;
+        if options & !WAITS != 0 || !is_asked {
+            return Err(EINVAL);
+        }
+        let children = match (kind, id as i32) {
+            (0, _) => Children::All,
+            (1, 1..) => Children::Process(id as u32),
+            (2, 1..) => Children::Group(id as u32),
+            (2, 0) => Children::Group(self.group_of(0)?),
+            _ => return Err(EINVAL),
+        };
+        let found = self.wait_child(children, options)?;
+        if used != 0 && found.is_some() {
+            self.put(used, &[0; 18])?;
+        }
+        if at != 0 {
+            let info = found.map_or([0; 16], |(id, how)| of_child(id, how).words());
+            self.put(at, &info)?;
+        }
+        Ok(0)
     }
 
     /// `uname`: six texts of 65 bytes.
@@ -213,7 +357,7 @@ impl Task {
             b"x86_64",
             b"",
         ]);
-        memory::write(&self.program.space, at, &bytes)?;
+        memory::write(&self.program.mm.space, at, &bytes)?;
         Ok(0)
     }
 

@@ -4,6 +4,7 @@ use super::Result;
 use crate::errno::{EFAULT, EINVAL, EPERM, ESRCH};
 use crate::memory;
 use crate::process::MOST_FILES;
+use crate::process::Process;
 use crate::special::system::log;
 use crate::task::Task;
 use domain_rt::time;
@@ -11,6 +12,7 @@ use domain_rt::time;
 /// The kinds of limits (`asm-generic/resource.h`).
 pub const COUNT: usize = 16;
 const STACK: usize = 3;
+const TASKS: usize = 6;
 const FILES: usize = 7;
 /// No limit.
 const UNLIMITED: u64 = u64::MAX;
@@ -21,12 +23,24 @@ const TICK: u64 = SECOND / 100;
 /// Soft and hard limits.
 pub type Limits = [[u64; 2]; COUNT];
 
-/// What a process begins with.
-pub fn usual() -> Limits {
+/// What a process begins with, of which a user may have so many tasks.
+pub fn usual(tasks: u64) -> Limits {
     let mut limits = [[UNLIMITED; 2]; COUNT];
     limits[STACK] = [8 << 20, UNLIMITED];
+    limits[TASKS] = [tasks; 2];
     limits[FILES] = [MOST_FILES as u64; 2];
     limits
+}
+
+impl Process {
+    /// How many tasks its user may have; for the system's own user there is no limit here.
+    pub fn most_tasks(&self) -> u64 {
+        let cred = self.cred();
+        match cred.is_root() || cred.user.real == 0 {
+            true => UNLIMITED,
+            false => self.limits.lock()[TASKS][0],
+        }
+    }
 }
 
 impl Task {
@@ -107,7 +121,7 @@ impl Task {
             3 => {
                 let room = usize::try_from(room).unwrap_or(usize::MAX);
                 let end = &text[text.len().saturating_sub(room)..];
-                memory::write(&self.program.space, at, end)?;
+                memory::write(&self.program.mm.space, at, end)?;
                 Ok(end.len() as u64)
             }
             10 => Ok(text.len() as u64),
@@ -167,7 +181,7 @@ impl Task {
     pub(super) fn processor(&self, processor: u64, node: u64) -> Result<u64> {
         for at in [processor, node] {
             if at != 0 {
-                memory::write(&self.program.space, at, &[0; 4]).map_err(|_| EFAULT)?;
+                memory::write(&self.program.mm.space, at, &[0; 4]).map_err(|_| EFAULT)?;
             }
         }
         Ok(0)

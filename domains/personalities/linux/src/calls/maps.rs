@@ -48,8 +48,8 @@ impl Task {
         if is_own && bytes > self.process.system.total {
             return Err(ENOMEM);
         }
-        let mut layout = self.process.layout.lock();
-        let space = &self.program.space;
+        let mut layout = self.program.mm.layout.lock();
+        let space = &self.program.mm.space;
         let at = match flags & MAP_FIXED != 0 {
             true => {
                 self.unmap_parts(at, bytes)?;
@@ -97,14 +97,17 @@ impl Task {
             return Err(EINVAL);
         }
         if flags & MS_SYNC != 0 {
-            self.program.space.commit(at, bytes, || self.is_ending())?;
+            self.program
+                .mm
+                .space
+                .commit(at, bytes, || self.is_ending())?;
         }
         Ok(0)
     }
 
     pub(super) fn unmap(&mut self, at: u64, bytes: u64) -> Result<u64> {
         let bytes = whole(bytes)?;
-        let mut layout = self.process.layout.lock();
+        let mut layout = self.program.mm.layout.lock();
         self.unmap_parts(at, bytes)?;
         layout.unmapped(at, bytes);
         Ok(0)
@@ -112,13 +115,13 @@ impl Task {
 
     /// `brk`: where the heap ends now, whatever was asked.
     pub(super) fn set_heap(&mut self, to: u64) -> Result<u64> {
-        let mut layout = self.process.layout.lock();
+        let mut layout = self.program.mm.layout.lock();
         // More than there is of memory is no heap.
         let to = match to.saturating_sub(layout.heap()) > self.process.system.total {
             true => 0,
             false => to,
         };
-        Ok(layout.set_heap(&self.program.space, to))
+        Ok(layout.set_heap(&self.program.mm.space, to))
     }
 
     /// `mprotect`. Nothing is mapped or copied by other threads meanwhile.
@@ -130,9 +133,9 @@ impl Task {
         if end > USER_END {
             return Err(ENOMEM);
         }
-        let _layout = self.process.layout.lock();
+        let _layout = self.program.mm.layout.lock();
         self.in_parts(at, bytes, |at, bytes| {
-            self.program.space.protect(at, bytes, bits)
+            self.program.mm.space.protect(at, bytes, bits)
         })
         .map(|()| 0)
     }
@@ -142,7 +145,9 @@ impl Task {
         if !at.is_multiple_of(PAGE) || end > USER_END {
             return Err(EINVAL);
         }
-        self.in_parts(at, bytes, |at, bytes| self.program.space.unmap(at, bytes))
+        self.in_parts(at, bytes, |at, bytes| {
+            self.program.mm.space.unmap(at, bytes)
+        })
     }
 
     /// Does something with a range that a program names, a part at a time, until the program is to
@@ -163,7 +168,7 @@ impl Task {
         if !at.is_multiple_of(PAGE) {
             return Err(EINVAL);
         }
-        let space = &self.program.space;
+        let space = &self.program.mm.space;
         if what == MADV_WILLNEED {
             return space
                 .request(at, whole(bytes)?, || self.is_ending())

@@ -152,7 +152,7 @@ impl Task {
             120 => self.put_ids(&self.process.cred().group, [a[0], a[1], a[2]]),
             122 => self.use_files_as(Kind::User, a[0]),
             123 => self.use_files_as(Kind::Group, a[0]),
-            124 => self.session_of(a[0] as u32),
+            124 => self.session_of(a[0] as u32).map(u64::from),
             125 => self.capabilities(a[0], a[1]),
             127 => self.pending_signals(a[0], a[1]),
             131 => self.set_signal_stack(a[0], a[1]),
@@ -181,12 +181,15 @@ impl Task {
             186 => Ok(self.id.into()),
             56 => self.clone(Birth {
                 flags: a[0],
+                // A number that is no signal's is none.
+                signal: Some(a[0] & 0xff).filter(|it| *it <= 64).unwrap_or(0),
                 stack: a[1],
                 parent_word: a[2],
                 child_word: a[3],
                 segment: a[4],
             }),
-            57 | 58 => self.clone(Birth::default()),
+            57 => self.clone(Birth::default()),
+            58 => self.fork_for_exec(),
             59 => {
                 // What it has replaced has no result.
                 self.exec(a[0], a[1], a[2]).map_err(Other::Error)?;
@@ -194,7 +197,7 @@ impl Task {
             }
             60 => return Err(Other::Leave((a[0] as i32 & 0xff) << 8)),
             231 => return Err(Other::End((a[0] as i32 & 0xff) << 8)),
-            61 => self.wait_child_for(a[0] as i32, a[1], a[2]),
+            61 => self.wait_child_for([a[0], a[1], a[2], a[3]]),
             62 => self.signal(a[1], |task, signal| task.kill(a[0] as i32, signal)),
             63 => self.name(a[0]),
             72 => self.control(a[0], a[1], a[2]),
@@ -222,7 +225,7 @@ impl Task {
             109 => self.set_group(a[0] as u32, a[1] as u32).map(|()| 0),
             110 => Ok(self.parent().into()),
             111 => self.group_of(0).map(u64::from),
-            112 => self.set_group(0, 0).map(|()| self.process.id.into()),
+            112 => self.begin_session().map(u64::from),
             121 => self.group_of(a[0] as u32).map(u64::from),
             130 => return self.suspend(a[0]),
             132 => self.set_whole_times(a[0], a[1]),
@@ -247,6 +250,7 @@ impl Task {
                 task.kill_thread(Some(a[0] as u32), a[1] as u32, signal)
             }),
             235 => self.set_micro_times(AT_FDCWD, a[0], a[1]),
+            247 => self.wait_child_info([a[0], a[1], a[2], a[3], a[4]]),
             257 => self.open(a[0] as i32, a[1], a[2], a[3]),
             258 => self.make_directory(a[0] as i32, a[1], a[2]),
             259 => self.make_node(a[0] as i32, a[1], a[2], a[3]),
@@ -294,11 +298,11 @@ impl Task {
 
     /// Gets numbers from the program's memory.
     pub fn get<const COUNT: usize>(&self, at: u64) -> Result<[u64; COUNT]> {
-        memory::read_words(&self.program.space, at)
+        memory::read_words(&self.program.mm.space, at)
     }
 
     /// Puts numbers into the program's memory.
     pub(super) fn put(&self, at: u64, words: &[u64]) -> Result<u64> {
-        memory::write_words(&self.program.space, at, words).map(|()| 0)
+        memory::write_words(&self.program.mm.space, at, words).map(|()| 0)
     }
 }

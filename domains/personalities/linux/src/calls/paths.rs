@@ -68,7 +68,7 @@ impl Task {
     /// The directory that a path begins at.
     fn base(&self, descriptor: i32) -> Result<Stand> {
         if descriptor == AT_FDCWD {
-            return Ok(self.process.directory.lock().clone());
+            return Ok(self.fs.directory.lock().clone());
         }
         match &*self.opened(descriptor as u32 as u64)? {
             Open::Directory(directory) => Ok(directory.stand.clone()),
@@ -78,7 +78,7 @@ impl Task {
 
     /// A path in the program's memory.
     pub(super) fn path(&self, descriptor: i32, at: u64) -> Result<Path> {
-        let text = memory::read_text(&self.program.space, at)?;
+        let text = memory::read_text(&self.program.mm.space, at)?;
         match text.len() {
             0 => return Err(ENOENT),
             LONGEST.. => return Err(ENAMETOOLONG),
@@ -127,7 +127,7 @@ impl Task {
 
     /// What is told of what a call means by a descriptor, a path and flags.
     fn told_of(&self, descriptor: i32, path: u64, flags: u64) -> Result<Attributes> {
-        let is_empty = path == 0 || memory::read_text(&self.program.space, path)?.is_empty();
+        let is_empty = path == 0 || memory::read_text(&self.program.mm.space, path)?.is_empty();
         match flags & AT_EMPTY_PATH != 0 && is_empty {
             true if descriptor == AT_FDCWD => match &self.base(descriptor)? {
                 Stand::Disk(folder) => folder.disk.attributes_of(&folder.seat),
@@ -144,7 +144,7 @@ impl Task {
     /// Where the process stands, as a path.
     fn here(&self) -> Path {
         Path {
-            start: self.process.directory.lock().clone(),
+            start: self.fs.directory.lock().clone(),
             text: b".".to_vec(),
         }
     }
@@ -195,7 +195,7 @@ impl Task {
             0 => Arc::new(own.as_real()?),
             _ => own,
         };
-        let is_empty = memory::read_text(&self.program.space, path)?.is_empty();
+        let is_empty = memory::read_text(&self.program.mm.space, path)?.is_empty();
         if flags & AT_EMPTY_PATH != 0 && is_empty {
             let of = self.told_of(descriptor, path, flags)?;
             return cred.check(&of, mode as u32).map(|()| 0);
@@ -220,7 +220,7 @@ impl Task {
     /// `getcwd`.
     pub(super) fn put_path(&self, at: u64, room: u64) -> Result<u64> {
         let cred = self.process.cred();
-        let stand = self.process.directory.lock().clone();
+        let stand = self.fs.directory.lock().clone();
         let mut path = self.view(&cred).path_of(&stand)?;
         path.push(0);
         if path.len() > LONGEST {
@@ -229,7 +229,7 @@ impl Task {
         if path.len() as u64 > room {
             return Err(ERANGE);
         }
-        memory::write(&self.program.space, at, &path)?;
+        memory::write(&self.program.mm.space, at, &path)?;
         Ok(path.len() as u64)
     }
 
@@ -248,7 +248,7 @@ impl Task {
     }
 
     fn stand_at(&self, stand: Stand) {
-        let before = core::mem::replace(&mut *self.process.directory.lock(), stand);
+        let before = core::mem::replace(&mut *self.fs.directory.lock(), stand);
         // It may be let go of, which is a call: not with the lock.
         drop(before);
     }
@@ -267,7 +267,7 @@ impl Task {
     pub(super) fn entries(&self, descriptor: u64, at: u64, room: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
         let bytes = open.entries(room.min(MOST_BYTES) as usize)?;
-        memory::write(&self.program.space, at, &bytes)?;
+        memory::write(&self.program.mm.space, at, &bytes)?;
         Ok(bytes.len() as u64)
     }
 
@@ -276,7 +276,7 @@ impl Task {
         if room as i32 <= 0 {
             return Err(EINVAL);
         }
-        let is_empty = memory::read_text(&self.program.space, path)?.is_empty();
+        let is_empty = memory::read_text(&self.program.mm.space, path)?.is_empty();
         let target = match is_empty && descriptor != AT_FDCWD {
             true => self.target_of(descriptor)?,
             false => {
@@ -287,7 +287,7 @@ impl Task {
             }
         };
         let count = (target.len() as u64).min(room);
-        memory::write(&self.program.space, to, &target[..count as usize])?;
+        memory::write(&self.program.mm.space, to, &target[..count as usize])?;
         Ok(count)
     }
 

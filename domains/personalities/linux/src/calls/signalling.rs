@@ -92,7 +92,7 @@ impl Task {
     pub(super) fn change_mask(&mut self, how: u64, new: u64, old: u64) -> Result<u64> {
         let before = self.ears.mask();
         if new != 0 {
-            let given = memory::read_word(&self.program.space, new)?;
+            let given = memory::read_word(&self.program.mm.space, new)?;
             self.set_mask(match how {
                 0 => before | given,
                 1 => before & !given,
@@ -109,7 +109,7 @@ impl Task {
     /// `rt_sigsuspend`: waits with this mask until a handler is entered, behind which the mask of
     /// before comes back.
     pub(super) fn suspend(&mut self, mask: u64) -> core::result::Result<u64, Other> {
-        let mask = memory::read_word(&self.program.space, mask).map_err(Other::Error)?;
+        let mask = memory::read_word(&self.program.mm.space, mask).map_err(Other::Error)?;
         self.mask_after = Some(self.ears.mask());
         self.set_mask(mask);
         self.program.registers.rax = EINTR.result();

@@ -109,7 +109,7 @@ impl Task {
     /// `getrandom`.
     pub(super) fn random_bytes(&self, at: u64, count: u64) -> Result<u64> {
         let bytes = self.process.system.random(count.min(1 << 16) as usize)?;
-        memory::write(&self.program.space, at, &bytes)?;
+        memory::write(&self.program.mm.space, at, &bytes)?;
         Ok(bytes.len() as u64)
     }
 }

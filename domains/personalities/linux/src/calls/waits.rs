@@ -67,7 +67,7 @@ impl Task {
         let mut list = Vec::new();
         list.try_reserve_exact(count).map_err(|_| ENOMEM)?;
         for index in 0..count as u64 {
-            let entry = memory::read_word(&self.program.space, at.wrapping_add(8 * index))?;
+            let entry = memory::read_word(&self.program.mm.space, at.wrapping_add(8 * index))?;
             list.push(Watched {
                 descriptor: entry as i32,
                 wanted: entry >> 32 & 0xffff,
@@ -77,7 +77,11 @@ impl Task {
         let found = self.watch(&mut list, deadline)?;
         for (index, it) in (0..).zip(&list) {
             let place = at.wrapping_add(8 * index).wrapping_add(6);
-            memory::write(&self.program.space, place, &(it.found as u16).to_le_bytes())?;
+            memory::write(
+                &self.program.mm.space,
+                place,
+                &(it.found as u16).to_le_bytes(),
+            )?;
         }
         Ok(found)
     }
@@ -118,7 +122,7 @@ impl Task {
         if bytes != 8 {
             return Err(EINVAL);
         }
-        let mask = memory::read_word(&self.program.space, mask)?;
+        let mask = memory::read_word(&self.program.mm.space, mask)?;
         let before = self.ears.mask();
         self.set_mask(mask);
         let result = wait(self);
@@ -162,7 +166,7 @@ impl Task {
         let mut asked = [[0; MOST_FILES / BITS]; 3];
         for (set, at) in asked.iter_mut().zip(sets).filter(|(_, at)| *at != 0) {
             for (index, word) in (0..).zip(&mut set[..words]) {
-                *word = memory::read_word(&self.program.space, at.wrapping_add(8 * index))?;
+                *word = memory::read_word(&self.program.mm.space, at.wrapping_add(8 * index))?;
             }
         }
         let has =

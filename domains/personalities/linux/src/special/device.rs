@@ -3,6 +3,7 @@
 use super::{DEVICE, Special, names};
 use crate::errno::{ENOENT, ENXIO, Error};
 use crate::files::Open;
+use crate::terminal::Terminal;
 use crate::walk::View;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -30,6 +31,9 @@ impl View<'_> {
             [b"random" | b"urandom"] => open(Open::Random),
             [b"tty" | b"console"] => {
                 let terminal = self.system.terminal.clone();
+                let session = self.system.kin(self.own).map(|[_, _, session]| session);
+                let is_own = |it: &Arc<Terminal>| path == [b"console"] || it.is_of(session);
+                let terminal = terminal.filter(is_own);
                 open(terminal.map(Open::Terminal).ok_or(ENXIO)?)
             }
             [name] => {

@@ -30,7 +30,8 @@ impl View<'_> {
             }
             [b"root"] => Ok(Special::Link(b"/".to_vec())),
             [b"cwd"] => {
-                let stand = process.directory.lock().clone();
+                let fs = process.shown.lock().1.upgrade().ok_or(ENOENT)?;
+                let stand = fs.directory.lock().clone();
                 let open = Open::Directory(Directory::new(stand, Vec::new()));
                 Ok(Special::Magic(process.id, Arc::new(open)))
             }
@@ -47,7 +48,8 @@ impl View<'_> {
             [b"fd"] => Ok(Special::Directory(open_names(process))),
             [b"fd", name] => {
                 let at = number(name).ok_or(ENOENT)?;
-                let files = process.files.lock();
+                let files = process.shown.lock().0.upgrade().ok_or(ENOENT)?;
+                let files = files.lock();
                 let slot = files.get(at as usize).and_then(Option::as_ref);
                 let (open, _) = slot.ok_or(ENOENT)?;
                 let open = open.clone();
@@ -59,11 +61,11 @@ impl View<'_> {
     }
 
     fn stat_of(&self, process: &Arc<Process>) -> Vec<u8> {
-        let [parent, group] = self.system.kin(process.id).unwrap_or_default();
+        let [parent, group, session] = self.system.kin(process.id).unwrap_or_default();
         let state = if process.is_stopped() { 'T' } else { 'S' };
         let start = format!("{} (", process.id);
         let rest = format!(
-            ") {state} {parent} {group} {group} 1281 {group} 0 0 0 0 0 0 0 0 0 20 0 1 0 0 0 0{}\n",
+            ") {state} {parent} {group} {session} 1281 {group} 0 0 0 0 0 0 0 0 0 20 0 1 0 0 0 0{}\n",
             " 0".repeat(28)
         );
         [start.as_bytes(), &command(process), rest.as_bytes()].concat()
@@ -78,7 +80,8 @@ fn command(process: &Arc<Process>) -> Vec<u8> {
 }
 
 fn open_names(process: &Arc<Process>) -> Vec<(Vec<u8>, u32)> {
-    let files = process.files.lock();
+    let files = process.shown.lock().0.upgrade().unwrap_or_default();
+    let files = files.lock();
     let open = files.iter().enumerate().filter(|(_, slot)| slot.is_some());
     open.map(|(at, _)| (format!("{at}").into_bytes(), LINK))
         .collect()
