@@ -12,6 +12,7 @@ use crate::bench::{Bench, LIMIT};
 pub(super) const CASES: &[Case] = &[
     case("linux-programs-can-all-be-killed", killed),
     case("linux-processes-are-to-each-other-as-on-linux", family),
+    case("linux-programs-get-true-results", results),
 ];
 
 /// Makes a program of `lab/peers/linux-tasks` and runs it; what it prints.
@@ -44,6 +45,15 @@ fn family(bench: &Bench<'_>) -> Result<()> {
     let mut right = tool::output(&mut Command::new(program))?;
     right += BOMBS;
     let said = run(bench, "family", "; /family bombs", 2)?;
+    ensure!(said == right, "{said}\nin place of\n{right}");
+    Ok(())
+}
+
+/// What calls of pipes, times and numbers give, compared with the host.
+fn results(bench: &Bench<'_>) -> Result<()> {
+    let program = compiled(bench, "linux-tasks/results.c")?;
+    let right = tool::output(&mut Command::new(program))?;
+    let said = run(bench, "results", "", 2)?;
     ensure!(said == right, "{said}\nin place of\n{right}");
     Ok(())
 }

@@ -273,12 +273,29 @@ impl PipeEnd {
         }
     }
 
-    /// Writes some bytes; how many.
+    /// Puts back what was read and could not be handed over.
+    pub fn give_back(&self, bytes: &[u8]) {
+        let mut state = self.pipe.state.lock();
+        state.pipe.give_back(bytes);
+        let waiting = core::mem::take(&mut state.waiting);
+        drop(state);
+        ring(waiting);
+    }
+
+    /// Writes bytes; how many: fewer only where that would be a wait that is not wanted, or a signal
+    /// has ended it.
     pub fn write(&self, task: &Task, bytes: &[u8]) -> Result<usize, Error> {
-        match self.writes {
-            true => self.change(task, |pipe| pipe.write(bytes)),
-            false => Err(EBADF),
+        if !self.writes {
+            return Err(EBADF);
         }
+        let mut done = self.change(task, |pipe| pipe.write(bytes))?;
+        while done < bytes.len() && !task.is_ending() {
+            match self.change(task, |pipe| pipe.write(&bytes[done..])) {
+                Ok(more) => done += more,
+                Err(_) => break,
+            }
+        }
+        Ok(done)
     }
 
     /// Whether one can read (1) and write (4) without waiting, and whether the other end is gone

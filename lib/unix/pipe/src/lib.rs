@@ -125,6 +125,16 @@ impl Pipe {
         Ok(count)
     }
 
+    /// Puts bytes back that were read last. Where there is no memory for them they are lost.
+    pub fn give_back(&mut self, bytes: &[u8]) {
+        if self.buffer.try_reserve(bytes.len()).is_ok() {
+            bytes
+                .iter()
+                .rev()
+                .for_each(|byte| self.buffer.push_front(*byte));
+        }
+    }
+
     /// Moves bytes in; how many. At most [`ATOMIC`] bytes go in together or not at all.
     ///
     /// # Errors
@@ -306,6 +316,17 @@ mod tests {
         assert_eq!(pipe.read(&mut [0; ATOMIC]), Ok(ATOMIC));
         assert_eq!(pipe.write(&[1; ATOMIC]), Ok(ATOMIC));
         assert_eq!(pipe.memory(), ATOMIC);
+    }
+
+    #[test]
+    fn what_is_given_back_is_read_again() {
+        let mut pipe = Pipe::new();
+        pipe.write(b"abcd").expect("room");
+        let mut buffer = [0; 3];
+        assert_eq!(pipe.read(&mut buffer), Ok(3));
+        pipe.give_back(&buffer);
+        assert_eq!(pipe.read(&mut buffer), Ok(3));
+        assert_eq!(&buffer, b"abc");
     }
 
     #[test]

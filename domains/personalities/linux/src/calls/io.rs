@@ -15,7 +15,9 @@ use domain_rt::user::{UserBuf, UserSegment};
 
 /// `FS_IOC_GETVERSION`.
 const GET_VERSION: u64 = 0x8008_7601;
-/// The most bytes that one call moves.
+/// The most bytes that one call moves, as on Linux.
+const MOST_MOVED: u64 = 0x7fff_f000;
+/// The most bytes that are moved at once.
 pub(super) const MOST_BYTES: u64 = 256 << 10;
 
 /// An offset in a file, which a call says as a signed number.
@@ -70,11 +72,89 @@ impl Task {
         if let Open::Disk(file) = &*open {
             return file.read(self, None, &[run(at, count)]);
         }
-        self.with_buffer(count, |task, buffer| {
+        self.read_runs(&open, &[run(at, count.min(MOST_MOVED))])
+    }
+
+    /// Reads what does not lie on a disk to runs of the program's memory, as one: as many bytes as
+    /// come without a wait, once some have.
+    fn read_runs(&mut self, open: &Open, runs: &[UserSegment]) -> Result<u64> {
+        self.move_runs(runs, |task, done, buffer| {
             let count = open.read(task, buffer)?;
-            memory::write(&task.program.mm.space, at, &buffer[..count])?;
-            Ok(count as u64)
+            let put = task.scatter(runs, done, &buffer[..count]);
+            if let (Err(_), Open::Pipe(end)) = (put, open) {
+                end.give_back(&buffer[..count]);
+            }
+            put.map(|()| count)
         })
+    }
+
+    /// Writes runs of the program's memory to what does not lie on a disk, as one.
+    fn write_runs(&mut self, open: &Open, runs: &[UserSegment]) -> Result<u64> {
+        let written = self.move_runs(runs, |task, done, buffer| {
+            task.gather(runs, done, buffer)?;
+            open.write(task, buffer)
+        });
+        if written == Err(EPIPE) {
+            self.process
+                .signal_thread(self.id, self.by_self(SIGPIPE), Some(self));
+        }
+        written
+    }
+
+    /// Moves the bytes of runs by way of a buffer, a part at a time: `each` is told how many were
+    /// moved, and says how many more. An error is one only where none was.
+    fn move_runs(
+        &mut self,
+        runs: &[UserSegment],
+        mut each: impl FnMut(&mut Self, u64, &mut [u8]) -> Result<usize>,
+    ) -> Result<u64> {
+        let total: u64 = runs.iter().map(|run| run.length).sum();
+        let first = MOST_BYTES.min(total);
+        let mut done = self.with_buffer(first, |task, buffer| each(task, 0, buffer))? as u64;
+        if done < first {
+            return Ok(done);
+        }
+        while done < total && !self.is_ending() {
+            let part = MOST_BYTES.min(total - done);
+            let moved = self.with_buffer(part, |task, buffer| each(task, done, buffer));
+            let more = moved.unwrap_or(0) as u64;
+            done += more;
+            if more < part {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Puts bytes into runs of the program's memory, from byte `at` of the whole on.
+    fn scatter(&self, runs: &[UserSegment], at: u64, mut bytes: &[u8]) -> Result<()> {
+        let mut skipped = at;
+        for run in runs {
+            let room = run.length.saturating_sub(skipped);
+            let (now, rest) = bytes.split_at(bytes.len().min(room as usize));
+            if !now.is_empty() {
+                let to = run.start.wrapping_add(skipped);
+                memory::write(&self.program.mm.space, to, now)?;
+            }
+            (bytes, skipped) = (rest, skipped.saturating_sub(run.length));
+        }
+        Ok(())
+    }
+
+    /// Gets bytes from runs of the program's memory likewise.
+    fn gather(&self, runs: &[UserSegment], at: u64, mut bytes: &mut [u8]) -> Result<()> {
+        let mut skipped = at;
+        for run in runs {
+            let room = run.length.saturating_sub(skipped);
+            let count = bytes.len().min(room as usize);
+            let (now, rest) = bytes.split_at_mut(count);
+            if !now.is_empty() {
+                let from = run.start.wrapping_add(skipped);
+                memory::read(&self.program.mm.space, from, now)?;
+            }
+            (bytes, skipped) = (rest, skipped.saturating_sub(run.length));
+        }
+        Ok(())
     }
 
     /// `pread64`.
@@ -113,15 +193,7 @@ impl Task {
         if let Open::Disk(file) = &*open {
             return file.write(self, None, &[run(at, count)]);
         }
-        let written = self.with_buffer(count, |task, buffer| {
-            memory::read(&task.program.mm.space, at, buffer)?;
-            open.write(task, buffer)
-        });
-        if written == Err(EPIPE) {
-            self.process
-                .signal_thread(self.id, self.by_self(SIGPIPE), Some(self));
-        }
-        written.map(|count| count as u64)
+        self.write_runs(&open, &[run(at, count.min(MOST_MOVED))])
     }
 
     /// Lends a buffer for at most `count` bytes, the same each time unless they are many.
@@ -156,7 +228,14 @@ impl Task {
             all = all.checked_add(length).ok_or(EINVAL)?;
             runs.push(run(at, length));
         }
-        i64::try_from(all).map(|_| runs).map_err(|_| EINVAL)
+        i64::try_from(all).map_err(|_| EINVAL)?;
+        // More than one call moves is left.
+        let mut room = MOST_MOVED;
+        for run in &mut runs {
+            run.length = run.length.min(room);
+            room -= run.length;
+        }
+        Ok(runs)
     }
 
     /// `readv`, and `preadv` with an offset. A file of a disk is read in one go.
@@ -171,15 +250,19 @@ impl Task {
         if let Open::Disk(file) = &*open {
             return file.read(self, offset, &self.pieces(pieces, count)?);
         }
-        let mut next = offset;
-        self.by_pieces(pieces, count, |task, at, count| {
-            let Some(from) = next else {
-                return task.read(descriptor, at, count);
-            };
-            let done = task.read_at(descriptor, at, count, from)?;
-            next = Some(from.saturating_add(done));
-            Ok(done)
-        })
+        let pieces = self.pieces(pieces, count)?;
+        let Some(mut next) = offset else {
+            return self.read_runs(&open, &pieces);
+        };
+        let mut done = 0;
+        for piece in pieces.iter().filter(|piece| piece.length > 0) {
+            match self.read_at(descriptor, piece.start, piece.length, next) {
+                Ok(count) => (done, next) = (done + count, next.saturating_add(count)),
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
     }
 
     /// `writev`, and `pwritev` with an offset, likewise.
@@ -195,40 +278,11 @@ impl Task {
             (Open::Disk(file), offset) => file.write(self, offset, &self.pieces(pieces, count)?),
             (Open::File(..), Some(_)) => Err(EBADF),
             (_, Some(_)) => Err(ESPIPE),
-            (_, None) => self.by_pieces(pieces, count, |task, at, count| {
-                task.write(descriptor, at, count)
-            }),
-        }
-    }
-
-    /// `readv` and `writev`, by what is done with each piece: its address and length.
-    fn by_pieces(
-        &mut self,
-        pieces: u64,
-        count: u64,
-        mut each: impl FnMut(&mut Self, u64, u64) -> Result<u64>,
-    ) -> Result<u64> {
-        if count > UserBuf::MOST_SEGMENTS as u64 {
-            return Err(EINVAL);
-        }
-        let mut done = 0;
-        for piece in 0..count {
-            let [at, length] = self.get(pieces.wrapping_add(16 * piece))?;
-            if length == 0 {
-                continue;
-            }
-            match each(self, at, length) {
-                Ok(count) => {
-                    done += count;
-                    if count < length {
-                        break;
-                    }
-                }
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => break,
+            (_, None) => {
+                let pieces = self.pieces(pieces, count)?;
+                self.write_runs(&open, &pieces)
             }
         }
-        Ok(done)
     }
 
     pub(super) fn close(&mut self, descriptor: u64) -> Result<u64> {
@@ -292,7 +346,10 @@ impl Task {
         let read = self.place(Arc::new(read), 0, closes)?;
         let write = self.place(Arc::new(write), 0, closes);
         let write = write.or_else(|why| self.close(read).and(Err(why)))?;
-        self.put(at, &[read | write << 32])
+        self.put(at, &[read | write << 32]).inspect_err(|_| {
+            // Nobody knows of them.
+            let _ = [read, write].map(|it| self.close(it));
+        })
     }
 
     pub(super) fn duplicate_to(&mut self, from: u64, to: u64, closes: bool) -> Result<u64> {

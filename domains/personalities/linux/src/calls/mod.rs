@@ -15,7 +15,7 @@ mod volumes;
 mod waits;
 
 use crate::disk::Disk;
-use crate::errno::{EAFNOSUPPORT, EINTR, ENOSYS, Error, SIGSEGV};
+use crate::errno::{EAFNOSUPPORT, EINTR, EINVAL, ENOSYS, Error, SIGSEGV};
 use crate::memory;
 use crate::task::{After, Task};
 use changes::AT_REMOVEDIR;
@@ -87,6 +87,9 @@ impl Task {
             10 => self.protect(a[0], a[1], a[2]),
             11 => self.unmap(a[0], a[1]),
             12 => self.set_heap(a[0]),
+            // Sets of signals have eight bytes.
+            13 | 14 if a[3] != 8 => Err(EINVAL),
+            130 if a[1] != 8 => Err(EINVAL),
             13 => self.set_handler(a[0] as u32, a[1], a[2]),
             14 => self.change_mask(a[0], a[1], a[2]),
             15 => match self.leave_handler() {
@@ -176,7 +179,7 @@ impl Task {
             436 => self.close_range(a[0], a[1], a[2]),
             32 => self.duplicate(a[0]),
             33 => self.duplicate_to(a[0], a[1], false),
-            35 => self.sleep(0, 0, a[0]),
+            35 => self.sleep(0, 0, a[0], a[1]),
             39 => Ok(self.process.id.into()),
             186 => Ok(self.id.into()),
             56 => self.clone(Birth {
@@ -236,7 +239,7 @@ impl Task {
             200 => self.signal(a[1], |task, signal| {
                 task.kill_thread(None, a[0] as u32, signal)
             }),
-            201 => Ok(self.process.system.wall() / 1_000_000_000),
+            201 => self.seconds(a[0]),
             202 => self.futex(a),
             218 => {
                 self.clear_at = a[0];
@@ -245,7 +248,7 @@ impl Task {
             217 => self.entries(a[0], a[1], a[2]),
             221 => self.advise_file(a[0], a[1], a[2], a[3]),
             228 => self.clock(a[0], a[1]),
-            230 => self.sleep(a[0], a[1], a[2]),
+            230 => self.sleep(a[0], a[1], a[2], a[3]),
             234 => self.signal(a[2], |task, signal| {
                 task.kill_thread(Some(a[0] as u32), a[1] as u32, signal)
             }),

@@ -22,7 +22,8 @@ fn left(alarm: Option<Alarm>) -> [u64; 4] {
 }
 
 impl Task {
-    pub(super) fn sleep(&mut self, clock: u64, flags: u64, at: u64) -> Result<u64> {
+    /// `clock_nanosleep`; `left_at`: where goes what is left when a signal ends it; 0: nowhere.
+    pub(super) fn sleep(&mut self, clock: u64, flags: u64, at: u64, left_at: u64) -> Result<u64> {
         let [seconds, rest] = self.get(at)?;
         if rest >= 1_000_000_000 || seconds > i64::MAX as u64 || !matches!(clock, 0 | 1 | 7) {
             return Err(EINVAL);
@@ -33,14 +34,19 @@ impl Task {
             (true, _) => length,
             (false, _) => time::now().saturating_add(length),
         };
-        self.until_timed(Some(deadline), || None::<()>)?;
-        Ok(0)
+        let slept = self.until_timed(Some(deadline), || None::<()>);
+        if slept.is_err() && flags & 1 == 0 && left_at != 0 {
+            let left = deadline.saturating_sub(time::now());
+            self.put(left_at, &[left / SECOND, left % SECOND])?;
+        }
+        slept.map(|_| 0)
     }
 
     pub(super) fn clock(&self, clock: u64, at: u64) -> Result<u64> {
         let now = match clock {
-            0 | 5 => self.process.system.wall(),
-            _ => time::now(),
+            0 | 5 | 8 | 11 => self.process.system.wall(),
+            1..=4 | 6 | 7 | 9 => time::now(),
+            _ => return Err(EINVAL),
         };
         self.put(at, &[now / 1_000_000_000, now % 1_000_000_000])
     }
@@ -98,6 +104,15 @@ impl Task {
         });
         let before = self.process.system.alarms.set(self.process.id, alarm);
         Ok(left(before)[2] + u64::from(left(before)[3] > 0))
+    }
+
+    /// `time`: seconds since 1970, also where they are wanted.
+    pub(super) fn seconds(&self, at: u64) -> Result<u64> {
+        let now = self.process.system.wall() / SECOND;
+        match at {
+            0 => Ok(now),
+            at => self.put(at, &[now]).map(|_| now),
+        }
     }
 
     /// `gettimeofday`.
