@@ -65,8 +65,12 @@ static void spawns(void) {
 static pid_t lends_for_ever(void) {
     pid_t child = fork();
     if (child == 0) {
-        if (vfork() == 0)
-            nap(1000000);
+        if (vfork() == 0) {
+            /* It outlives the lender, and keeps nobody waiting for what it would print. */
+            close(1), close(2);
+            nap(3000);
+            _exit(0);
+        }
         _exit(0);
     }
     return child;
@@ -173,9 +177,9 @@ static void orphans(void) {
 }
 
 static void sessions(void) {
-    int ends[2], byte = 0;
-    if (pipe(ends) || fork() != 0) {
-        wait(NULL);
+    pid_t child = fork();
+    if (child != 0) {
+        waitpid(child, NULL, 0);
         return;
     }
     pid_t session = setsid();
@@ -184,19 +188,16 @@ static void sessions(void) {
     printf(", leader: %s", text(setpgid(0, 0)));
     printf(", nobody: %s", text(setpgid(1 << 21, 0)));
     printf(", negative: %s\n", text(setpgid(0, -4)));
-    pid_t child = fork();
-    if (child == 0) {
-        close(ends[1]);
-        if (read(ends[0], &byte, 1) != 0)
-            _exit(1);
-        _exit(0);
-    }
+    child = fork();
+    if (child == 0)
+        for (;;)
+            pause();
     printf("group of nobody: %s", text(setpgid(child, 1 << 21)));
     printf(", own: %s", text(setpgid(child, child)));
     printf(", its group: %d", getpgid(child) == child);
     printf(", back: %s", text(setpgid(child, session)));
     printf(", signal to nobody: %s\n", text(kill(-(1 << 21), 0)));
-    close(ends[1]);
+    kill(child, SIGKILL);
     wait(NULL);
     child = fork();
     if (child == 0) {
@@ -307,6 +308,9 @@ static void bombs(void) {
 int main(int count_of, char **arguments) {
     (void)arguments;
     setvbuf(stdout, NULL, _IONBF, 0);
+    /* Whoever has begun this may ignore some. */
+    for (int number = 1; number < 32; number++)
+        signal(number, SIG_DFL);
     if (count_of > 1) {
         bombs();
         return 0;

@@ -282,8 +282,8 @@ impl PipeEnd {
         ring(waiting);
     }
 
-    /// Writes bytes; how many: fewer only where that would be a wait that is not wanted, or a signal
-    /// has ended it.
+    /// Writes bytes; how many: fewer only where one is not to wait for room, or a signal has ended
+    /// the wait.
     pub fn write(&self, task: &Task, bytes: &[u8]) -> Result<usize, Error> {
         if !self.writes {
             return Err(EBADF);
