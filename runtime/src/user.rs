@@ -52,6 +52,15 @@ pub fn compare_exchange<I: ?Sized + Interface>(
     u32::try_from(found).ok()
 }
 
+/// What the word of a program's memory at `at` holds, read in one step, whatever the program does
+/// meanwhile. `None`: the program may not read there now, or `at` is no multiple of four. Else as
+/// [`read`].
+pub fn load<I: ?Sized + Interface>(space: &Handle<I>, at: u64) -> Option<u32> {
+    // SAFETY: the handle is live while it is borrowed.
+    let found = unsafe { (api().user_load32)(space.as_raw().data, at) };
+    u32::try_from(found).ok()
+}
+
 /// Copies what the program of a user thread has in its vector registers, in the form in which the
 /// processor keeps it (XSAVE, standard form; FXSAVE where there is no XSAVE); how many bytes that
 /// takes. Where there is room for fewer, nothing is copied. 0: somebody runs the thread now, or the

@@ -168,6 +168,12 @@ pub struct Api {
     /// # Safety
     /// `space` is the data pointer of a live handle.
     pub user_cas32: unsafe extern "C" fn(space: *const u8, at: u64, old: u32, new: u32) -> u64,
+    /// Reads the word at the program's address `at`, a multiple of four, in one step. What it
+    /// holds, or [`CAS_FAULT`]: the program may not read there now.
+    ///
+    /// # Safety
+    /// `space` is the data pointer of a live handle.
+    pub user_load32: unsafe extern "C" fn(space: *const u8, at: u64) -> u64,
     /// Copies what the program of the user thread behind `thread` has in its vector registers to
     /// `bytes`, in the form in which the processor keeps it; says how many bytes that takes. Where
     /// `length` is less, nothing is copied. 0: somebody runs it now.

@@ -197,7 +197,8 @@ fn revoke(space: &VmSpace, copies: &AtomicUsize) -> Result<(), String> {
     Ok(())
 }
 
-/// A word is compared and exchanged in a program's memory alone, where the program may write.
+/// A word is read where the program may read, and compared and exchanged where it may write; both
+/// in a program's memory alone.
 fn words() -> Result<(), String> {
     let space = space()?;
     for (at, old, found) in [
@@ -209,15 +210,28 @@ fn words() -> Result<(), String> {
         let seen = space.exchange(STACK + at, old, 9);
         check!(seen == found, "{seen:?} for {old} at {at}");
     }
+    for (at, right) in [(0, 9), (4, 0), (4092, 0)] {
+        let seen = space.word(STACK + at);
+        check!(seen == Ok(right), "{seen:?} is read at {at}");
+    }
+    let mut bytes = [0; 4];
+    let read = space.read(CODE, &mut bytes);
+    check!(read == Ok(()), "code is read: {read:?}");
+    let code = space.word(CODE);
+    check!(code == Ok(u32::from_le_bytes(bytes)), "code: {code:?}");
     let code = space.exchange(CODE, 0, 9);
     check!(code == Err(VmError::Denied), "code: {code:?}");
     let none = space.exchange(STACK_TOP, 0, 9);
     check!(none == Err(VmError::NotMapped), "no page: {none:?}");
+    let none = space.word(STACK_TOP);
+    check!(none == Err(VmError::NotMapped), "no page is read: {none:?}");
     let kernel = AtomicUsize::new(0);
     let address = core::ptr::from_ref(&kernel) as usize;
     for at in [address, STACK + 1, USER_END, usize::MAX - 3, 1 << 63] {
         let seen = space.exchange(at, 0, 9);
         check!(seen == Err(VmError::BadAddress), "{at:x}: {seen:?}");
+        let seen = space.word(at);
+        check!(seen == Err(VmError::BadAddress), "{at:x} is read: {seen:?}");
     }
     check!(
         kernel.load(Ordering::Relaxed) == 0,

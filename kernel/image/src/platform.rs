@@ -232,6 +232,11 @@ impl Platform for Machine {
         unsafe { crate::space::exchange(space, at, old, new) }
     }
 
+    unsafe fn load_user(&self, space: *const u8, at: u64) -> Option<u32> {
+        // SAFETY: by the caller's duty.
+        unsafe { crate::space::load(space, at) }
+    }
+
     fn yield_now(&self) {
         task::yield_now();
     }

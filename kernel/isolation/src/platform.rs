@@ -259,6 +259,14 @@ pub trait Platform: Sync {
     unsafe fn exchange_user(&self, _space: *const u8, _: u64, _: u32, _: u32) -> Option<u32> {
         None
     }
+    /// What a word of a program's memory holds. `None` where the program may not read now, where no
+    /// word begins, and on a platform without ring 3.
+    ///
+    /// # Safety
+    /// As of [`read_user`](Self::read_user).
+    unsafe fn load_user(&self, _space: *const u8, _at: u64) -> Option<u32> {
+        None
+    }
     /// Lets another thread run.
     fn yield_now(&self);
     /// Nanoseconds that the running thread has been on a processor so far.

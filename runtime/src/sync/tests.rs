@@ -76,6 +76,9 @@ unsafe extern "C" fn no_cas(_: *const u8, _: u64, _: u32, _: u32) -> u64 {
     unreachable!()
 }
 
+unsafe extern "C" fn no_load(_: *const u8, _: u64) -> u64 {
+    unreachable!()
+}
 unsafe extern "C" fn no_vector(_: *const u8, _: *mut u8, _: usize) -> usize {
     unreachable!()
 }
@@ -104,6 +107,7 @@ const KERNEL: Api = Api {
     user_read: no_read,
     user_write: no_write,
     user_cas32: no_cas,
+    user_load32: no_load,
     user_vector: no_vector,
     user_set_vector: no_setting,
 };

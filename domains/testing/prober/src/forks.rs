@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::{thread, time};
 use interfaces::{
     AddressSpace, CrashReason, DomainSpec, Handle, MemoryError, PageKind, Protection, RVec,
-    RpcError, SpaceError, UserThread, VmoFill, VmoRights, VmoView,
+    RpcError, SpaceError, SpaceUsage, UserThread, VmoFill, VmoRights, VmoView,
 };
 
 /// The tests of this file.
@@ -18,6 +18,9 @@ pub const TESTS: &[Test] = &[
     ("spaces-pages-of-zeros", zeros),
     ("spaces-private-pages", private),
     ("spaces-private-pages-and-losses", private_losses),
+    ("spaces-pages-are-discarded", discarded),
+    ("spaces-beyond-an-object", beyond),
+    ("spaces-holes-are-stepped-over", holes),
     ("spaces-protection-changes", protection),
     ("spaces-forked", forked),
     ("spaces-forked-again-and-again", generations),
@@ -70,6 +73,14 @@ impl AddressSpace for Fake {
 
     fn protect(&self, _: u64, count: u64, _: Protection) -> Result<u64, SpaceError> {
         Ok(count)
+    }
+
+    fn discard(&self, _: u64, count: u64) -> Result<u64, SpaceError> {
+        Ok(count)
+    }
+
+    fn usage(&self) -> Result<SpaceUsage, SpaceError> {
+        Err(SpaceError::Denied)
     }
 
     fn fork(&self, _: Handle<dyn AddressSpace>, _: u64) -> Result<Option<u64>, SpaceError> {
@@ -226,6 +237,136 @@ fn private_losses(lab: &Lab) -> Verdict {
     let (bytes, _) = of_object.map_err(say)?;
     ensure!(bytes[..] == [3; 8], "a sealed object was written to");
     Ok(())
+}
+
+/// Discards a range; in how many calls.
+fn discard(space: &Space, at: u64, count: u64) -> Result<u64, SpaceError> {
+    let (mut done, mut calls) = (0, 0);
+    while done < count {
+        done += space.discard(at + done * PAGE, count - done)?;
+        calls += 1;
+    }
+    Ok(calls)
+}
+
+/// What is discarded of the space's own is zeros again, or what the object has, and its memory
+/// comes back; a child that has the same pages keeps them, and what is shared stays.
+fn discarded(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let (Some(space), Some(child)) = (space(lab)?, space(lab)?) else {
+            return Ok(());
+        };
+        let owner = object(lab, 8, VmoFill::Zero)?;
+        let view = || owner.view(ALL).map_err(say);
+        view()?
+            .write(0, &RVec::filled(3, 8 * PAGE as usize).map_err(say)?)
+            .map_err(say)?;
+        space.map_zero(AT, 700, WRITE).map_err(say)?;
+        let [private, shared] = [THERE, THERE + 100 * PAGE];
+        space
+            .map_private(private, view()?, 0, 8, WRITE)
+            .map_err(say)?;
+        space.map(shared, view()?, 0, 8, WRITE).map_err(say)?;
+        for page in 0..700 {
+            poke(&space, AT + page * PAGE, [9; 8]).map_err(say)?;
+        }
+        for page in 0..8 {
+            poke(&space, private + page * PAGE, [4; 8]).map_err(say)?;
+            poke(&space, shared + page * PAGE + 8, [5; 8]).map_err(say)?;
+        }
+        fork(&space, &child).map_err(say)?;
+        let own = || space.usage().map(|usage| usage.own).map_err(say);
+        let before = own()?;
+        discard(&space, AT + 10 * PAGE, 600).map_err(say)?;
+        discard(&space, private + PAGE, 120).map_err(say)?;
+        let gone = before - own()?;
+        ensure!(gone == 607, "{gone} pages are gone");
+        for (page, right) in [(9, [9; 8]), (10, [0; 8]), (609, [0; 8]), (610, [9; 8])] {
+            let at = AT + page * PAGE;
+            let seen = [peek(&space, at), peek(&child, at)];
+            ensure!(seen == [Ok(right), Ok([9; 8])], "{seen:?} in page {page}");
+        }
+        let seen = [0, 1].map(|page| peek(&space, private + page * PAGE));
+        ensure!(seen == [Ok([4; 8]), Ok([3; 8])], "{seen:?} of the object");
+        let seen = peek(&space, shared + PAGE + 8);
+        ensure!(seen == Ok([5; 8]), "{seen:?} where it is shared");
+        poke(&space, AT + 10 * PAGE, [6; 8]).map_err(say)?;
+        let nothing = discard(&space, THERE + 5000 * PAGE, 100).map_err(say)?;
+        ensure!(nothing == 1, "{nothing} calls for nothing");
+        for (at, count) in [(AT + 1, 1), (0, 1), (AT, 0), (AT, u64::MAX), (1 << 47, 1)] {
+            let answer = space.discard(at, count);
+            let is_refused = matches!(answer, Err(SpaceError::BadAddress));
+            ensure!(is_refused, "{answer:?} for {count} pages at {at:x}");
+        }
+        Ok(())
+    })
+}
+
+/// A mapping may reach beyond its object: there is nothing until the object grows. It can be forked
+/// when the object has become shorter. What no object has is refused.
+fn beyond(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let (Some(space), Some(child)) = (space(lab)?, space(lab)?) else {
+            return Ok(());
+        };
+        let owner = object(lab, 4, VmoFill::Zero)?;
+        map(&space, AT, &owner, 100, WRITE)?;
+        let nothing = Err(SpaceError::Object(MemoryError::Beyond));
+        ensure!(peek(&space, AT + 4 * PAGE) == nothing, "a page is read");
+        poke(&space, AT + 3 * PAGE, [1; 8]).map_err(say)?;
+        owner.set_limit(50).map_err(say)?;
+        poke(&space, AT + 49 * PAGE, [2; 8]).map_err(say)?;
+        owner.set_limit(20).map_err(say)?;
+        ensure!(peek(&space, AT + 49 * PAGE) == nothing, "it is still there");
+        fork(&space, &child).map_err(say)?;
+        owner.set_limit(60).map_err(say)?;
+        let seen = [3, 49].map(|page| peek(&child, AT + page * PAGE));
+        ensure!(seen == [Ok([1; 8]), Ok([0; 8])], "{seen:?} in the child");
+        for first in [u64::MAX, u64::MAX - 7, 1 << 60] {
+            let view = owner.view(ALL).map_err(say)?;
+            let answer = space.map(THERE, view, first, 8, READ);
+            let refused = Err(SpaceError::Object(MemoryError::Beyond));
+            ensure!(answer == refused, "{answer:?} from page {first:x} on");
+        }
+        Ok(())
+    })
+}
+
+/// What is done to 16 TiB in which there are three pages takes few calls.
+fn holes(lab: &Lab) -> Verdict {
+    const COUNT: u64 = 1 << 32;
+    lab.conserves_memory(|| {
+        let (Some(space), Some(child)) = (space(lab)?, space(lab)?) else {
+            return Ok(());
+        };
+        space.map_zero(AT, COUNT, WRITE).map_err(say)?;
+        let pages = [0, COUNT / 3, COUNT - 1];
+        for page in pages {
+            poke(&space, AT + page * PAGE, [7; 8]).map_err(say)?;
+        }
+        let mut calls = 0;
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = space
+                .fork(child.duplicate().map_err(say)?, from)
+                .map_err(say)?;
+            calls += 1;
+        }
+        calls += discard(&space, AT, COUNT).map_err(say)?;
+        for page in pages {
+            let seen = [&space, &child].map(|it| peek(it, AT + page * PAGE));
+            ensure!(seen == [Ok([0; 8]), Ok([7; 8])], "{seen:?} in page {page}");
+        }
+        let mut done = 0;
+        while done < COUNT {
+            done += child.unmap(AT + done * PAGE, COUNT - done).map_err(say)?;
+            calls += 1;
+        }
+        let left = child.usage().map_err(say)?.own;
+        ensure!(left == 0, "{left} pages are left");
+        ensure!(calls < 1000, "{calls} calls");
+        Ok(())
+    })
 }
 
 /// Rights are taken away and given back, as far as the view has them; what may not be read keeps

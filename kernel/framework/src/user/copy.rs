@@ -136,6 +136,21 @@ impl VmSpace {
         Ok(found)
     }
 
+    /// What a word of user memory holds that the program can read now. It lies at a multiple of
+    /// four, so in one page.
+    pub fn word(&self, address: usize) -> Result<u32, VmError> {
+        if !address.is_multiple_of(size_of::<u32>()) {
+            return Err(VmError::BadAddress);
+        }
+        let mut found = 0;
+        self.with_page(address, Entry::is_present, |at| {
+            // SAFETY: the page is a mapped untyped frame while its table is locked, and the aligned
+            // word ends with the page at the latest.
+            found = unsafe { untyped::load(at) };
+        })?;
+        Ok(found)
+    }
+
     #[cold]
     fn read_pages(&self, address: usize, bytes: &mut [u8]) -> (usize, Result<(), VmError>) {
         pages(address, bytes.len(), |at, part| {

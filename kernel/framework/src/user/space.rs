@@ -358,6 +358,14 @@ impl VmSpace {
         self.own.load(Ordering::Relaxed)
     }
 
+    /// How many pages from `at` on lie in no page table, at this moment; 0: that of `at` is there.
+    pub fn hole(&self, at: usize) -> usize {
+        match paging::directory(self.root, at) {
+            Ok(_) => 0,
+            Err(bytes) => bytes / PAGE_SIZE,
+        }
+    }
+
     /// What is mapped at `at`, at this moment.
     pub fn query(&self, at: usize) -> Option<Mapped> {
         if at >= USER_END {

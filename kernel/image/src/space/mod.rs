@@ -27,8 +27,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use framework::mem::PAGE_SIZE;
 use framework::user::{USER_END, VmError, VmSpace};
 use interfaces::{
-    AddressSpace, AddressSpaces, Handle, Protection, RVec, RpcError, SpaceError, UserBuf,
-    UserThread, VmoRights, VmoView,
+    AddressSpace, AddressSpaces, Handle, Protection, RVec, RpcError, SpaceError, SpaceUsage,
+    UserBuf, UserThread, VmoRights, VmoView,
 };
 use isolation::call::handle::kernel_object;
 use isolation::call::handle::{kernel_object_at, kernel_object_of};
@@ -236,6 +236,32 @@ impl Space {
         Ok(())
     }
 
+    /// Gives back the space's own pages of a window, and leaves its areas as they are. A fault that
+    /// enters a page meanwhile is as one that comes before, or after.
+    fn discard_window(&self, window: &Range<u64>) {
+        let mut next = window.start;
+        while next < window.end {
+            let Some(area) = self.areas.lock().from(next).cloned() else {
+                return;
+            };
+            next = area.end();
+            let pages = area.first.max(window.start)..next.min(window.end);
+            if area.backing.has_own_pages() {
+                self.each_window(pages, |at, count| self.vm.unmap(at, count));
+            }
+        }
+    }
+
+    /// The pages of `range`, which begins in an area that ends with page `end`, that are changed in
+    /// one step: as many as one table has, or, where there is no table, as many as the area has
+    /// there. Tables that are made meanwhile are met one by one.
+    fn step(&self, range: &Range<u64>, end: u64) -> Range<u64> {
+        match self.vm.hole(address(range.start)) as u64 {
+            0 => window(range),
+            hole => range.start..range.end.min(end).min(range.start.saturating_add(hole)),
+        }
+    }
+
     /// Has `step` do a range window by window; how many pages are done.
     fn in_windows(
         &self,
@@ -245,12 +271,17 @@ impl Space {
         let mut rest = all.clone();
         for _ in 0..STEPS {
             // Where there is no area, there is nothing to do.
-            let next = self.areas.lock().from(rest.start).map(|area| area.first);
-            rest.start = next.unwrap_or(u64::MAX).clamp(rest.start, rest.end);
+            let next = self
+                .areas
+                .lock()
+                .from(rest.start)
+                .map(|it| (it.first, it.end()));
+            let (first, end) = next.unwrap_or((u64::MAX, u64::MAX));
+            rest.start = first.clamp(rest.start, rest.end);
             if rest.is_empty() {
                 break;
             }
-            let window = window(&rest);
+            let window = self.step(&rest, end);
             let done = step(&window);
             if done.is_err() && rest.start == all.start {
                 self.settle();
@@ -323,7 +354,7 @@ impl Space {
     /// Gives `child` the space's own pages of a window; how many pages are done.
     fn copy_window(&self, window: &Range<u64>, child: &Space) -> Result<u64, SpaceError> {
         let count = (window.end - window.start) as usize;
-        child.pay(count.min(self.vm.own_pages()))?;
+        child.pay(count.min(WINDOW as usize).min(self.vm.own_pages()))?;
         let done = self.vm.fork(address(window.start), count, &child.vm);
         child.settle();
         done.map(|done| (done as u64).min(window.end - window.start))
@@ -408,6 +439,21 @@ impl AddressSpace for SpaceObject {
         space.in_windows(pages(at, count)?, step)
     }
 
+    fn discard(&self, at: u64, count: u64) -> Result<u64, SpaceError> {
+        let space = &self.0;
+        space.in_windows(pages(at, count)?, |window| {
+            space.discard_window(window);
+            Ok(())
+        })
+    }
+
+    fn usage(&self) -> Result<SpaceUsage, SpaceError> {
+        Ok(SpaceUsage {
+            own: self.0.vm.own_pages() as u64,
+            tables: self.0.vm.tables() as u64,
+        })
+    }
+
     fn fork(&self, child: Handle<dyn AddressSpace>, from: u64) -> Result<Option<u64>, SpaceError> {
         if !from.is_multiple_of(PAGE) {
             return Err(SpaceError::BadAddress);
@@ -424,7 +470,10 @@ impl AddressSpace for SpaceObject {
                 self.0.pass_on(area.clone(), child)?;
             }
             page = match area.backing.has_own_pages() {
-                true => page + self.0.copy_window(&window(&(page..area.end())), child)?,
+                true => {
+                    let step = self.0.step(&(page..area.end()), area.end());
+                    page + self.0.copy_window(&step, child)?
+                }
                 false => area.end(),
             };
         }
@@ -492,6 +541,17 @@ pub unsafe fn exchange(handle: *const u8, at: u64, old: u32, new: u32) -> Option
     // SAFETY: by the caller's duty.
     let SpaceObject(space) = unsafe { kernel_object_at(handle) }?;
     space.vm.exchange(at as usize, old, new).ok()
+}
+
+/// What a word of the program whose space is behind a handle holds. `None`: it may not read there
+/// now, or it is no word.
+///
+/// # Safety
+/// As of [`read`].
+pub unsafe fn load(handle: *const u8, at: u64) -> Option<u32> {
+    // SAFETY: by the caller's duty.
+    let SpaceObject(space) = unsafe { kernel_object_at(handle) }?;
+    space.vm.word(at as usize).ok()
 }
 
 impl Space {

@@ -52,6 +52,7 @@ pub const API: Api = Api {
     user_read,
     user_write,
     user_cas32,
+    user_load32,
     user_vector,
     user_set_vector,
 };
@@ -280,6 +281,13 @@ unsafe extern "C" fn user_cas32(space: *const u8, at: u64, old: u32, new: u32) -
     check_stack();
     // SAFETY: as above.
     let found = unsafe { platform().exchange_user(space, at, old, new) };
+    found.map_or(CAS_FAULT, u64::from)
+}
+
+unsafe extern "C" fn user_load32(space: *const u8, at: u64) -> u64 {
+    check_stack();
+    // SAFETY: as above.
+    let found = unsafe { platform().load_user(space, at) };
     found.map_or(CAS_FAULT, u64::from)
 }
 

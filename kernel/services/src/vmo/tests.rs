@@ -501,7 +501,7 @@ fn a_sealed_object_notes_no_mapping() {
         assert_eq!(object.add_mapping(space(), 0, 0..100), Ok(0));
     }
     assert_eq!(
-        object.add_mapping(space(), 0, 0..101),
+        object.add_mapping(space(), 0, 0..MOST_PAGES + 1),
         Err(MemoryError::Beyond)
     );
     assert_eq!(purse.used(), before);

@@ -62,6 +62,21 @@ pub(crate) unsafe fn exchange(at: usize, old: u32, new: u32) -> u32 {
     found
 }
 
+/// What a word of untyped memory holds. Nobody sees a part.
+///
+/// # Safety
+/// The four bytes at `at` must be mapped, `at` is a multiple of four, and they are untyped memory.
+pub(crate) unsafe fn load(at: usize) -> u32 {
+    let found;
+    // SAFETY: the caller vouches for the word; a load of an aligned word is one step (SDM volume 3,
+    // 9.1.1).
+    unsafe {
+        asm!("mov {found:e}, dword ptr [{at}]", at = in(reg) at, found = out(reg) found,
+            options(nostack, preserves_flags, readonly));
+    };
+    found
+}
+
 /// Whether [`copy_program`] may be used: where SMAP is on, it alone is let through.
 #[inline]
 pub(crate) fn can_copy_program() -> bool {

@@ -2,7 +2,7 @@
 
 use super::super::index::{Found, Place};
 use super::super::payer::Payer;
-use super::{Result, Vmo};
+use super::{MOST_PAGES, Result, Vmo};
 use alloc::sync::Weak;
 use core::cell::Cell;
 use core::ops::Range;
@@ -67,13 +67,14 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     }
 
     /// Notes that `pages` of it may be mapped in `space` from now on, from page `at` of that on;
-    /// the mapping's number, which no other has. A sealed object notes nothing: it never takes a
-    /// page away, and lets nobody write. Who seals later finds the mappings that were noted.
+    /// the mapping's number, which no other has. There may be pages beyond its limit, which come
+    /// when it grows. A sealed object notes nothing: it never takes a page away, and lets nobody
+    /// write. Who seals later finds the mappings that were noted.
     ///
     /// # Errors
-    /// [`MemoryError::Beyond`]; no memory, or too many.
+    /// [`MemoryError::Beyond`]: no object has so many pages. No memory, or too many.
     pub fn add_mapping(&self, space: Weak<dyn Mapped>, at: u64, pages: Range<u64>) -> Result<u64> {
-        if pages.end > self.limit() {
+        if pages.end > MOST_PAGES {
             return Err(MemoryError::Beyond);
         }
         // Not before the last change is over: it may be one that takes pages away.
