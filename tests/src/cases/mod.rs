@@ -27,6 +27,7 @@ mod init;
 mod limits;
 mod linux;
 mod linux_files;
+mod linux_mm;
 mod linux_tasks;
 mod linux_tools;
 mod manifests;
@@ -87,6 +88,7 @@ pub fn all() -> Vec<Case> {
         linux::CASES,
         linux_files::CASES,
         linux_tasks::CASES,
+        linux_mm::CASES,
         linux_tools::CASES,
         changes::CASES,
         agreement::CASES,

@@ -78,6 +78,14 @@ pub fn protect(
     all(at, bytes, |at, count| space.protect(at, count, to))
 }
 
+/// Gives back pages that are the program's own, and leaves what is mapped.
+///
+/// # Errors
+/// `EINVAL`: addresses that no program has.
+pub fn discard(space: &Handle<dyn AddressSpace>, at: u64, bytes: u64) -> Result<(), Error> {
+    all(at, bytes, |at, count| space.discard(at, count))
+}
+
 /// A space with pages of zeros.
 pub struct Space(pub Handle<dyn AddressSpace>);
 

@@ -104,7 +104,7 @@ impl Task {
             10 if last as u32 != 0 => Ok(futexes.wake(at, value, last as u32)),
             10 => Err(EINVAL),
             3 => Ok(futexes.wake(at, value, u32::MAX) + futexes.move_to(at, to, time)),
-            4 if self.word(at, last as u32)? != last as u32 => Err(EAGAIN),
+            4 if self.word(at)? != last as u32 => Err(EAGAIN),
             4 => Ok(futexes.wake(at, value, u32::MAX) + futexes.move_to(at, to, time)),
             _ => Err(ENOSYS),
         }
@@ -123,18 +123,18 @@ impl Task {
         Ok(Some(from(length)))
     }
 
-    /// A word, which is left as it is; `guess` is what it may hold.
-    fn word(&self, at: u64, guess: u32) -> Result<u32> {
+    /// What a word holds.
+    fn word(&self, at: u64) -> Result<u32> {
         let space = &self.program.mm.space;
         // A list of locks may have any address in it, and there is no such word to wait for.
         if !at.is_multiple_of(4) {
             return Err(EINVAL);
         }
         for _ in 0..ATTEMPTS {
-            if let Some(found) = space.compare_exchange(at, guess, guess) {
+            if let Some(found) = space.load(at) {
                 return Ok(found);
             }
-            space.touch(at, true).map_err(|_| EFAULT)?;
+            space.touch(at, false).map_err(|_| EFAULT)?;
         }
         Err(EFAULT)
     }
@@ -161,7 +161,7 @@ impl Task {
     /// was not ready, and one is to look again.
     fn begin_to_wait(&self, at: u64, value: u32, bits: u32) -> Result<Option<()>> {
         let mut waiters = self.program.mm.futexes.0.lock();
-        let found = self.program.mm.space.compare_exchange(at, value, value);
+        let found = self.program.mm.space.load(at);
         if found == Some(value) {
             waiters.try_reserve(1).map_err(|_| ENOMEM)?;
             let ears = self.ears.clone();
@@ -169,7 +169,7 @@ impl Task {
             return Ok(Some(()));
         }
         drop(waiters);
-        match found.is_some() || self.word(at, value)? != value {
+        match found.is_some() || self.word(at)? != value {
             true => Err(EAGAIN),
             false => Ok(None),
         }
@@ -214,14 +214,18 @@ impl Task {
 
     /// Marks a lock, if it was this thread's, and wakes one who waits for it.
     fn leave_lock(&self, at: u64) -> Result<()> {
-        let mut seen = self.word(at, 0)?;
+        let mut seen = self.word(at)?;
         for _ in 0..ATTEMPTS {
             if seen & OWNER != self.id {
                 break;
             }
             let left = seen & WAITED_FOR | OWNER_DIED;
-            let found = self.program.mm.space.compare_exchange(at, seen, left);
-            match found.ok_or(EFAULT)? {
+            let space = &self.program.mm.space;
+            let Some(found) = space.compare_exchange(at, seen, left) else {
+                space.touch(at, true).map_err(|_| EFAULT)?;
+                continue;
+            };
+            match found {
                 found if found == seen => {
                     if seen & WAITED_FOR != 0 {
                         self.program.mm.futexes.wake(at, 1, u32::MAX);

@@ -1,7 +1,7 @@
 //! A program's memory, and files in it. Copies are `lib/unix/linux`'s.
 
 use crate::disk::Mapped;
-use crate::errno::{ENOMEM, Error};
+use crate::errno::Error;
 use crate::parts::Mm;
 pub use crate::space::Space;
 use alloc::sync::Arc;
@@ -21,24 +21,21 @@ pub struct Program {
     pub asked: u64,
 }
 
-/// Maps pages of a file from its page `page` on, as far as it reaches; behind that there is SIGBUS.
+/// Maps pages of a file from its page `page` on; behind the end of the file there is SIGBUS.
 pub fn map_file(
     space: &Space,
     (at, bytes): (u64, u64),
     (file, page): (&Mapped, u64),
     (bits, is_shared): (u64, bool),
 ) -> Result<(), Error> {
-    // The object has as many pages as the file had when somebody asked last.
+    // The first pages are soon asked for. Where the file has none there is nothing to bring.
     file.bring_around(page)?;
     let view = file.view()?;
-    let limit = view.limit().map_err(|_| ENOMEM)?;
-    let count = limit.saturating_sub(page).min(bytes / PAGE);
     space.note(at, bytes, page, file)?;
-    let protection = protection(bits);
-    let mapped = match (count, is_shared) {
-        (0, _) => Ok(()),
-        (_, true) => space.handle().map(at, view, page, count, protection),
-        (_, false) => space
+    let (count, protection) = (bytes / PAGE, protection(bits));
+    let mapped = match is_shared {
+        true => space.handle().map(at, view, page, count, protection),
+        false => space
             .handle()
             .map_private(at, view, page, count, protection),
     };

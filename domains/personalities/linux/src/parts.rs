@@ -12,26 +12,36 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use domain_rt::sync::{Mutex, MutexGuard};
-use linux::layout::Layout;
+use interfaces::{AddressSpace, Handle};
 
 /// What is open, by descriptor, and whether `exec` closes it.
 pub type Descriptors = Vec<Option<(Arc<Open>, bool)>>;
 
-/// A memory: an address space, where things are in it, and who waits at its words.
+/// A memory: an address space, and who waits at its words.
 pub struct Mm {
     pub space: Space,
-    pub layout: Mutex<Layout>,
     pub futexes: Futexes,
 }
 
 impl Mm {
     /// Memory in which nobody waits.
-    pub fn new(space: Space, layout: Layout) -> Arc<Self> {
+    pub fn new(space: Space) -> Arc<Self> {
         Arc::new(Mm {
             space,
-            layout: Mutex::new(layout),
             futexes: Futexes::default(),
         })
+    }
+
+    /// The same for a child, in the empty space `handle`.
+    ///
+    /// # Errors
+    /// Those of [`Space::fork`].
+    pub fn copy(
+        &self,
+        handle: Handle<dyn AddressSpace>,
+        is_ending: impl Fn() -> bool,
+    ) -> Result<Arc<Self>, Error> {
+        Ok(Mm::new(self.space.fork(handle, is_ending)?))
     }
 }
 

@@ -159,7 +159,8 @@ impl System {
         let image = Image::new(&content)?;
         let space = self.new_space()?;
         let begin = image.load(&space, &self.words(&wanted, &self.seed()))?;
-        let program = new_program(Mm::new(space, begin.layout), begin.entry, begin.stack)?;
+        *space.layout() = begin.layout;
+        let program = new_program(Mm::new(space), begin.entry, begin.stack)?;
         Ok(Begun {
             program,
             wanted,
@@ -189,6 +190,7 @@ impl System {
                 map_interpreter(&space, &found, &mut layout)?
             }
         };
+        *space.layout() = layout;
         let headers = match of.headers.0 {
             0 => 0,
             at => at.wrapping_add(base),
@@ -210,7 +212,7 @@ impl System {
         auxiliary.extend(aux::USERS.into_iter().zip(ids.map(u64::from)));
         let stack = fill_stack(&space, &self.words(&wanted, &self.seed()), &auxiliary)?;
         Ok(Begun {
-            program: new_program(Mm::new(space, layout), first, stack)?,
+            program: new_program(Mm::new(space), first, stack)?,
             wanted,
             file: None,
         })

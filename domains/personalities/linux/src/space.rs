@@ -2,27 +2,41 @@
 
 use crate::disk::Mapped;
 use crate::errno::{EFAULT, EINTR, EIO, ENOMEM, Error};
-use domain_rt::sync::Mutex;
+use domain_rt::sync::{Mutex, MutexGuard};
 use domain_rt::user;
 use guests::space::{self, error};
 use interfaces::{AddressSpace, Handle, MemoryError, SpaceError};
+use linux::layout::Layout;
 use linux::memory::{Memory, PAGE};
 use linux::ranges::{Part, Ranges};
 
 /// How often one tries to have a page that goes as soon as it has come.
 const ATTEMPTS: u32 = 64;
 
-/// A space, and the files in it.
+/// A space, the files in it, and where there is room.
+///
+/// Whoever changes what is mapped holds the lock of `layout` meanwhile. So a fork sees no change by
+/// half; and whoever finds nothing at an address looks again with that lock held, so that no
+/// thread meets the hole between the two steps of a mapping that takes another one's place.
 pub struct Space {
     handle: Handle<dyn AddressSpace>,
     maps: Mutex<Ranges<Mapped>>,
+    layout: Mutex<Layout>,
 }
 
 impl Space {
-    /// One without files.
+    /// One without files, whose heap is still to be placed.
     pub fn new(handle: Handle<dyn AddressSpace>) -> Self {
-        let maps = Mutex::default();
-        Space { handle, maps }
+        Space {
+            handle,
+            maps: Mutex::default(),
+            layout: Mutex::new(Layout::new(0)),
+        }
+    }
+
+    /// Where there is room. Nothing else changes what is mapped while this is held.
+    pub fn layout(&self) -> MutexGuard<'_, Layout> {
+        self.layout.lock()
     }
 
     /// The space itself, for what has nothing to do with files.
@@ -30,13 +44,45 @@ impl Space {
         &self.handle
     }
 
-    /// A copy of this one, for a child, of which `handle` is the space.
+    /// A copy of this one, for a child, in the empty space `handle`.
     ///
     /// # Errors
-    /// `ENOMEM`.
-    pub fn forked(&self, handle: Handle<dyn AddressSpace>) -> Result<Self, Error> {
-        let maps = Mutex::new(self.maps.lock().copy()?);
-        Ok(Space { handle, maps })
+    /// `ENOMEM`. `EINTR`: `is_ending` says that nobody waits for it any more.
+    pub fn fork(
+        &self,
+        handle: Handle<dyn AddressSpace>,
+        is_ending: impl Fn() -> bool,
+    ) -> Result<Self, Error> {
+        let layout = self.layout.lock();
+        let mut next = Some(0);
+        while let Some(from) = next {
+            // As much may be mapped as takes seconds to go through.
+            if is_ending() {
+                return Err(EINTR);
+            }
+            let child = handle.duplicate().map_err(|_| ENOMEM)?;
+            next = self.handle.fork(child, from).map_err(|_| ENOMEM)?;
+        }
+        let maps = self.maps.lock().copy()?;
+        Ok(Space {
+            handle,
+            maps: Mutex::new(maps),
+            layout: Mutex::new(*layout),
+        })
+    }
+
+    /// Gives back the pages of a range that are the program's own; what is mapped stays.
+    ///
+    /// # Errors
+    /// `EINVAL`: addresses that no program has.
+    pub fn discard(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        space::discard(&self.handle, at, bytes)
+    }
+
+    /// What a word holds, which need not be one that the program may write to. `None`: it may not
+    /// read there now.
+    pub fn load(&self, at: u64) -> Option<u32> {
+        user::load(&self.handle, at)
     }
 
     /// The file that is mapped at an address, and which page of it is there.
@@ -53,11 +99,6 @@ impl Space {
                 MemoryError::Absent | MemoryError::Loading
             ))
         )
-    }
-
-    /// Whether a file is mapped at an address.
-    pub fn has_file(&self, at: u64) -> bool {
-        self.file_at(at).is_some()
     }
 
     /// Notes that a file is mapped, from its page `page` on, in a range where none is.
@@ -133,6 +174,52 @@ impl Memory for Space {
 
     /// With the content of a file if it is one's. `EIO` is SIGBUS's case.
     fn touch(&self, at: u64, write: bool) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            match self.bring(at, write) {
+                Err(EFAULT) => {}
+                done => return done,
+            }
+            if self.is_settled(at, write)? {
+                return Ok(());
+            }
+        }
+        Err(EFAULT)
+    }
+
+    fn map_zero(&self, at: u64, bytes: u64, bits: u64) -> Result<(), Error> {
+        space::map_zero(&self.handle, at, bytes, bits)
+    }
+
+    fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        space::unmap(&self.handle, at, bytes)?;
+        self.forget(at, bytes)
+    }
+
+    fn protect(&self, at: u64, bytes: u64, bits: u64) -> Result<(), Error> {
+        space::protect(&self.handle, at, bytes, bits)
+    }
+}
+
+impl Space {
+    /// Looks, while nobody changes what is mapped, for a page that was not there: something may
+    /// have been about to take the place of another mapping. Whether it is ready; if not, one has
+    /// to try again.
+    ///
+    /// # Errors
+    /// `EFAULT`: nothing is mapped there, or not for this.
+    fn is_settled(&self, at: u64, write: bool) -> Result<bool, Error> {
+        let _layout = self.layout.lock();
+        // A page of a file that will be dirty has to be prepared, which is not done with the lock.
+        let is_prepared = write && self.file_at(at).is_some_and(|(file, _)| file.is_changed);
+        match self.handle.touch(at, write && !is_prepared) {
+            Ok(()) => Ok(!is_prepared),
+            Err(SpaceError::NotMapped | SpaceError::BadAddress) => Err(EFAULT),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Makes a page ready that is mapped at this moment.
+    fn bring(&self, at: u64, write: bool) -> Result<(), Error> {
         let mut is_awaited = false;
         for _ in 0..ATTEMPTS {
             // First: from then on the page may be dirty.
@@ -158,12 +245,9 @@ impl Memory for Space {
                         _ => file.bring_around(page),
                     }
                 }
+                // The object has as many pages as the file had when somebody asked last.
+                SpaceError::Object(MemoryError::Beyond) => file.bring_around(page),
                 SpaceError::Object(_) => Ok(false),
-                // Behind the end nothing is mapped; before it, it is not mapped for this.
-                SpaceError::NotMapped => match file.bring_around(page)? {
-                    true => return Err(EFAULT),
-                    false => Ok(false),
-                },
                 why => return Err(error(why)),
             };
             match is_there {
@@ -173,18 +257,5 @@ impl Memory for Space {
             }
         }
         Err(EIO)
-    }
-
-    fn map_zero(&self, at: u64, bytes: u64, bits: u64) -> Result<(), Error> {
-        space::map_zero(&self.handle, at, bytes, bits)
-    }
-
-    fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
-        space::unmap(&self.handle, at, bytes)?;
-        self.forget(at, bytes)
-    }
-
-    fn protect(&self, at: u64, bytes: u64, bits: u64) -> Result<(), Error> {
-        space::protect(&self.handle, at, bytes, bits)
     }
 }

@@ -4,7 +4,7 @@ use super::Result;
 use crate::children::{
     Children, WALL, WCLONE, WCONTINUED, WEXITED, WNOHANG, WNOTHREAD, WNOWAIT, WSTOPPED, of_child,
 };
-use crate::errno::{E2BIG, EAGAIN, EINTR, EINVAL, ENOENT, ENOMEM, SIGCHLD};
+use crate::errno::{E2BIG, EAGAIN, EINVAL, ENOENT, ENOMEM, SIGCHLD};
 use crate::memory::{self, PAGE, Program};
 use crate::parts::{Files, Fs, Lent, Loan, Mm};
 use crate::process::Told;
@@ -229,19 +229,7 @@ impl Task {
     fn copied_memory(&self) -> Result<Arc<Mm>> {
         let space = self.process.system.spaces.create().map_err(|_| ENOMEM)?;
         let mm = &self.program.mm;
-        // Nothing is mapped meanwhile by other threads.
-        let layout = mm.layout.lock();
-        let mut next = Some(0);
-        while let Some(from) = next {
-            // As much may be mapped as takes seconds to go through.
-            if self.is_ending() {
-                return Err(EINTR);
-            }
-            let child = space.duplicate().map_err(|_| ENOMEM)?;
-            let done = mm.space.handle().fork(child, from);
-            next = done.map_err(|_| ENOMEM)?;
-        }
-        Ok(Mm::new(mm.space.forked(space)?, *layout))
+        mm.copy(space, || self.is_ending())
     }
 
     /// Waits until a child does without the memory that it was lent. Nothing but SIGKILL ends that.

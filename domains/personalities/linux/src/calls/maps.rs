@@ -8,6 +8,7 @@ use crate::memory::{self, PAGE};
 use crate::task::Task;
 use linux::layout::whole;
 use linux::memory::Memory;
+use linux::program::USER_END;
 
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
@@ -20,12 +21,8 @@ const MAP_POPULATE: u64 = 0x8000;
 const MADV_WILLNEED: u64 = 3;
 const MADV_DONTNEED: u64 = 4;
 const MAP_NORESERVE: u64 = 0x4000;
-/// Addresses of programs end here.
-const USER_END: u64 = 1 << 47;
-/// So many bytes of a range are worked on before a program is asked whether it is to end; with what
-/// is done to each page, so many.
+/// So many bytes of a range are worked on before a program is asked whether it is to end.
 const PART: u64 = 1 << 30;
-const ASKED: u64 = 1 << 20;
 
 impl Task {
     /// `mmap`: address, length, protection, flags, descriptor, offset.
@@ -48,8 +45,8 @@ impl Task {
         if is_own && bytes > self.process.system.total {
             return Err(ENOMEM);
         }
-        let mut layout = self.program.mm.layout.lock();
         let space = &self.program.mm.space;
+        let mut layout = space.layout();
         let at = match flags & MAP_FIXED != 0 {
             true => {
                 self.unmap_parts(at, bytes)?;
@@ -105,25 +102,6 @@ impl Task {
         Ok(0)
     }
 
-    pub(super) fn unmap(&mut self, at: u64, bytes: u64) -> Result<u64> {
-        let bytes = whole(bytes)?;
-        let mut layout = self.program.mm.layout.lock();
-        self.unmap_parts(at, bytes)?;
-        layout.unmapped(at, bytes);
-        Ok(0)
-    }
-
-    /// `brk`: where the heap ends now, whatever was asked.
-    pub(super) fn set_heap(&mut self, to: u64) -> Result<u64> {
-        let mut layout = self.program.mm.layout.lock();
-        // More than there is of memory is no heap.
-        let to = match to.saturating_sub(layout.heap()) > self.process.system.total {
-            true => 0,
-            false => to,
-        };
-        Ok(layout.set_heap(&self.program.mm.space, to))
-    }
-
     /// `mprotect`. Nothing is mapped or copied by other threads meanwhile.
     pub(super) fn protect(&self, at: u64, bytes: u64, bits: u64) -> Result<u64> {
         let end = at.checked_add(bytes).ok_or(ENOMEM)?;
@@ -133,11 +111,29 @@ impl Task {
         if end > USER_END {
             return Err(ENOMEM);
         }
-        let _layout = self.program.mm.layout.lock();
-        self.in_parts(at, bytes, |at, bytes| {
-            self.program.mm.space.protect(at, bytes, bits)
-        })
-        .map(|()| 0)
+        let space = &self.program.mm.space;
+        let _layout = space.layout();
+        self.in_parts(at, bytes, |at, bytes| space.protect(at, bytes, bits))
+            .map(|()| 0)
+    }
+
+    pub(super) fn unmap(&mut self, at: u64, bytes: u64) -> Result<u64> {
+        let bytes = whole(bytes)?;
+        let mut layout = self.program.mm.space.layout();
+        self.unmap_parts(at, bytes)?;
+        layout.unmapped(at, bytes);
+        Ok(0)
+    }
+
+    /// `brk`: where the heap ends now, whatever was asked.
+    pub(super) fn set_heap(&mut self, to: u64) -> Result<u64> {
+        let mut layout = self.program.mm.space.layout();
+        // More than there is of memory is no heap.
+        let to = match to.saturating_sub(layout.heap()) > self.process.system.total {
+            true => 0,
+            false => to,
+        };
+        Ok(layout.set_heap(&self.program.mm.space, to))
     }
 
     fn unmap_parts(&self, at: u64, bytes: u64) -> Result<()> {
@@ -162,8 +158,8 @@ impl Task {
         Ok(())
     }
 
-    /// `madvise`: who says that he does not need a page any more finds zeros there, and what will
-    /// be needed of files is asked for. Other advice is not taken.
+    /// `madvise`: where a program does not need pages any more it finds zeros, or what the file
+    /// has, and what will be needed of files is asked for. Other advice is not taken.
     pub(super) fn advise(&self, at: u64, bytes: u64, what: u64) -> Result<u64> {
         if !at.is_multiple_of(PAGE) {
             return Err(EINVAL);
@@ -177,19 +173,12 @@ impl Task {
         if what != MADV_DONTNEED || bytes == 0 {
             return Ok(0);
         }
-        let end = at.checked_add(whole(bytes)?).ok_or(EINVAL)?;
+        let bytes = whole(bytes)?;
+        let end = at.checked_add(bytes).ok_or(EINVAL)?;
         if end > USER_END {
             return Err(ENOMEM);
         }
-        for at in (at..end).step_by(PAGE as usize) {
-            if at.is_multiple_of(ASKED) && self.is_ending() {
-                return Err(EINTR);
-            }
-            // What has not come yet is zeros. A file stays as it is: the advice is not taken.
-            if !space.has_file(at) && space.peek(at, &mut [0]) == 1 {
-                memory::write(space, at, &[0; PAGE as usize])?;
-            }
-        }
-        Ok(0)
+        self.in_parts(at, bytes, |at, bytes| space.discard(at, bytes))
+            .map(|()| 0)
     }
 }
