@@ -47,7 +47,7 @@ const GUEST: &str = r#"
 [domain.linux]
 pass = ["exec"]
 limits = { threads = 300, reserve_pages = 1024 }
-grants = { spaces = "kernel.spaces", archive = "kernel.archive", disk = "vfs.respawn", random = "kernel.random", console = "console" }
+grants = { spaces = "kernel.spaces", objects = "kernel.objects", archive = "kernel.archive", disk = "vfs.respawn", random = "kernel.random", console = "console" }
 
 [program.guest]
 services = ["linux"]

@@ -1,20 +1,19 @@
 //! Threads that wait at words of their program's memory (`futex(2)`), and the list of locks that a
 //! thread holds when it ends (`set_robust_list(2)`).
 //!
-//! No memory is shared by two processes, so a word is one process's, private or not. Who waits
-//! looks at the word with the list locked; who wakes has changed it before, and locks the list
-//! then: so none is missed.
+//! A word in memory that processes share is known by what is mapped there, so that they meet at it
+//! whatever addresses they have for it; any other word by its memory and address. Who waits at
+//! which word is in [`crate::waiters`].
 
-use crate::errno::{EAGAIN, EFAULT, EINTR, EINVAL, ENOMEM, ENOSYS, ETIMEDOUT, Error};
+use crate::errno::{EAGAIN, EFAULT, EINTR, EINVAL, ENOSYS, ETIMEDOUT, Error};
 use crate::memory;
-use crate::signals::Ears;
 use crate::task::Task;
+use crate::waiters::Key;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
-use domain_rt::sync::Mutex;
 use domain_rt::time;
 use linux::memory::Memory;
+use linux::program::USER_END;
 
 type Result<T> = core::result::Result<T, Error>;
 
@@ -31,66 +30,18 @@ const WAITED_FOR: u32 = 1 << 31;
 const OWNER_DIED: u32 = 1 << 30;
 const OWNER: u32 = OWNER_DIED - 1;
 
-/// Who waits, in the order in which they came. There are as many at most as threads.
-#[derive(Default)]
-pub struct Futexes(Mutex<Vec<Waiter>>);
-
-struct Waiter {
-    at: u64,
-    /// It is woken by who has one of these bits.
-    bits: u32,
-    ears: Arc<Ears>,
-}
-
-impl Futexes {
-    /// Wakes those that wait at a word, `count` at most; how many.
-    fn wake(&self, at: u64, count: u64, bits: u32) -> u64 {
-        let mut waiters = self.0.lock();
-        let mut woken = 0;
-        waiters.retain(|waiter| {
-            let is_meant = waiter.at == at && waiter.bits & bits != 0 && woken < count;
-            if is_meant {
-                woken += 1;
-                waiter.ears.is_woken.store(true, Ordering::Release);
-                waiter.ears.ring();
-            }
-            !is_meant
-        });
-        woken
-    }
-
-    /// Has those that wait at a word wait at another one, `count` at most; how many.
-    fn move_to(&self, at: u64, to: u64, count: u64) -> u64 {
-        let mut waiters = self.0.lock();
-        let meant = waiters.iter_mut().filter(|waiter| waiter.at == at);
-        let mut moved = 0;
-        for waiter in meant.take(count as usize) {
-            waiter.at = to;
-            moved += 1;
-        }
-        moved
-    }
-
-    /// Takes out who does not wait any more; whether he was still there.
-    fn take_out(&self, ears: &Arc<Ears>) -> bool {
-        let mut waiters = self.0.lock();
-        let place = waiters.iter().position(|it| Arc::ptr_eq(&it.ears, ears));
-        place.map(|place| waiters.remove(place)).is_some()
-    }
-}
-
 impl Task {
     /// `futex`: `a` are its arguments.
     pub fn futex(&mut self, a: [u64; 6]) -> Result<u64> {
         let [at, how, value, time, to, last] = a;
-        if !at.is_multiple_of(4) {
-            return Err(EINVAL);
-        }
-        let futexes = &self.program.mm.futexes;
+        let key = self.key(at, how)?;
+        let waiters = &self.process.system.waiters;
+        // As on Linux one is woken where fewer are asked for.
+        let count = (value as i32).max(1) as u64;
         match how & !(PRIVATE | REALTIME) {
             0 => {
                 let deadline = self.deadline(time, |length| time::now().saturating_add(length))?;
-                self.wait_at(at, value as u32, deadline, u32::MAX)
+                self.wait_at((key, at), value as u32, deadline, u32::MAX)
             }
             9 => {
                 let system = &self.process.system;
@@ -98,16 +49,77 @@ impl Task {
                     0 => point,
                     _ => system.until_wall(point),
                 })?;
-                self.wait_at(at, value as u32, deadline, last as u32)
+                self.wait_at((key, at), value as u32, deadline, last as u32)
             }
-            1 => Ok(futexes.wake(at, value, u32::MAX)),
-            10 if last as u32 != 0 => Ok(futexes.wake(at, value, last as u32)),
+            1 => Ok(waiters.wake(key, count, u32::MAX)),
+            10 if last as u32 != 0 => Ok(waiters.wake(key, count, last as u32)),
             10 => Err(EINVAL),
-            3 => Ok(futexes.wake(at, value, u32::MAX) + futexes.move_to(at, to, time)),
-            4 if self.word(at)? != last as u32 => Err(EAGAIN),
-            4 => Ok(futexes.wake(at, value, u32::MAX) + futexes.move_to(at, to, time)),
+            3 => self.requeue([key, self.key(to, how)?], [value, time], None),
+            4 => {
+                let expected = Some((at, last as u32));
+                self.requeue([key, self.key(to, how)?], [value, time], expected)
+            }
             _ => Err(ENOSYS),
         }
+    }
+
+    /// What a word is known by. A page of one that is not said to be private has to be there.
+    fn key(&self, at: u64, how: u64) -> Result<Key> {
+        let space = &self.program.mm.space;
+        if !at.is_multiple_of(4) {
+            return Err(EINVAL);
+        }
+        if at >= USER_END {
+            return Err(EFAULT);
+        }
+        if how & PRIVATE == 0 {
+            self.word(at)?;
+        }
+        Ok(space.key(at, how & PRIVATE != 0))
+    }
+
+    /// Wakes some and has others wait at another word, if the first holds what is expected.
+    fn requeue(
+        &self,
+        keys: [Key; 2],
+        counts: [u64; 2],
+        expected: Option<(u64, u32)>,
+    ) -> Result<u64> {
+        let counts = counts.map(|count| count as i32);
+        if counts.iter().any(|count| *count < 0) {
+            return Err(EINVAL);
+        }
+        let counts = counts.map(|count| count as u64);
+        let waiters = &self.process.system.waiters;
+        let Some((at, value)) = expected else {
+            return waiters.requeue(keys, counts, || Ok(()));
+        };
+        self.in_turn(at, || {
+            waiters.requeue(keys, counts, || self.holds(at, value))
+        })
+    }
+
+    /// Whether a word holds what is expected.
+    ///
+    /// # Errors
+    /// `EAGAIN`: it does not. `EFAULT`: its page is not ready.
+    fn holds(&self, at: u64, value: u32) -> Result<()> {
+        match self.program.mm.space.load(at) {
+            Some(found) if found == value => Ok(()),
+            Some(_) => Err(EAGAIN),
+            None => Err(EFAULT),
+        }
+    }
+
+    /// Has `work` look at the word at `at`, again where its page was not ready.
+    fn in_turn<T>(&self, at: u64, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        for _ in 0..ATTEMPTS {
+            match work() {
+                Err(EFAULT) => self.word(at).map(drop)?,
+                done => return done,
+            }
+        }
+        Err(EFAULT)
     }
 
     /// The time that is meant by a structure in the program's memory, if there is one.
@@ -140,54 +152,49 @@ impl Task {
     }
 
     /// Waits until it is woken, if the word holds what is expected.
-    fn wait_at(&self, at: u64, value: u32, deadline: Option<u64>, bits: u32) -> Result<u64> {
+    fn wait_at(
+        &self,
+        (key, at): (Key, u64),
+        value: u32,
+        deadline: Option<u64>,
+        bits: u32,
+    ) -> Result<u64> {
         if bits == 0 {
             return Err(EINVAL);
         }
-        let futexes = &self.program.mm.futexes;
-        self.ears.is_woken.store(false, Ordering::Relaxed);
-        let expects = || self.begin_to_wait(at, value, bits).transpose();
-        let begun = (0..ATTEMPTS).find_map(|_| expects());
-        begun.unwrap_or(Err(EFAULT))?;
+        let waiters = &self.process.system.waiters;
+        self.in_turn(at, || {
+            waiters.enter((key, bits), &self.ears, || self.holds(at, value))
+        })?;
         let is_woken = || self.ears.is_woken.load(Ordering::Acquire).then_some(());
         let ended = self.until_timed(deadline, is_woken);
-        if ended == Ok(Some(())) || !futexes.take_out(&self.ears) {
+        if ended == Ok(Some(())) || !waiters.take_out(key, &self.ears) {
             return Ok(0);
         }
         Err(ended.map_or(EINTR, |_| ETIMEDOUT))
     }
 
-    /// Puts this thread among those that wait, if the word holds what is expected. `None`: its page
-    /// was not ready, and one is to look again.
-    fn begin_to_wait(&self, at: u64, value: u32, bits: u32) -> Result<Option<()>> {
-        let mut waiters = self.program.mm.futexes.0.lock();
-        let found = self.program.mm.space.load(at);
-        if found == Some(value) {
-            waiters.try_reserve(1).map_err(|_| ENOMEM)?;
-            let ears = self.ears.clone();
-            waiters.push(Waiter { at, bits, ears });
-            return Ok(Some(()));
-        }
-        drop(waiters);
-        match found.is_some() || self.word(at)? != value {
-            true => Err(EAGAIN),
-            false => Ok(None),
-        }
+    /// Wakes those that wait at a word that the kernel itself changes, which is never said to be
+    /// private.
+    fn wake_at(&self, at: u64) {
+        let key = self.program.mm.space.key(at, false);
+        self.process.system.waiters.wake(key, 1, u32::MAX);
     }
 
-    /// What a thread leaves behind for the others of its process: locks that nobody holds any more,
-    /// and the word by which they know that it has ended. Memory that nobody else sees needs none.
+    /// What a thread leaves behind for others: locks that nobody holds any more, which may lie in
+    /// memory that processes share, and the word by which those that have its memory know that it
+    /// has ended.
     pub fn leave_words(&self) {
-        if Arc::strong_count(&self.program.mm) == 1 {
-            return;
-        }
         if self.robust != 0 {
             let _ = self.leave_locks();
         }
+        // Memory that nobody else sees needs no such word.
+        let mm = &self.program.mm;
         if self.clear_at != 0
-            && memory::write(&self.program.mm.space, self.clear_at, &[0; 4]).is_ok()
+            && Arc::strong_count(mm) > 1
+            && memory::write(&mm.space, self.clear_at, &[0; 4]).is_ok()
         {
-            self.program.mm.futexes.wake(self.clear_at, 1, u32::MAX);
+            self.wake_at(self.clear_at);
         }
     }
 
@@ -207,7 +214,12 @@ impl Task {
             at = next;
         }
         if pending & !1 != 0 {
-            self.leave_lock((pending & !1).wrapping_add(offset))?;
+            let at = (pending & !1).wrapping_add(offset);
+            match self.word(at)? {
+                // It has left the lock, and not woken anybody yet.
+                0 => self.wake_at(at),
+                _ => self.leave_lock(at)?,
+            }
         }
         Ok(())
     }
@@ -228,7 +240,7 @@ impl Task {
             match found {
                 found if found == seen => {
                     if seen & WAITED_FOR != 0 {
-                        self.program.mm.futexes.wake(at, 1, u32::MAX);
+                        self.wake_at(at);
                     }
                     return Ok(());
                 }

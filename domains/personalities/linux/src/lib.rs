@@ -14,10 +14,10 @@
 //! | [`task`] | a thread: beginning, end, waits |
 //! | [`delivery`] | what a thread does at signals |
 //! | [`alarms`] | signals that come at a time |
-//! | [`futex`] | threads that wait at words of the program's memory |
+//! | [`futex`], [`waiters`] | threads that wait at words of the program's memory |
 //! | [`calls`] | the system calls |
 //! | [`programs`] | how a program gets into memory |
-//! | [`memory`], [`space`] | the program's memory: copies, heap; files in it |
+//! | [`memory`], [`space`], [`shared`] | the program's memory: copies, heap; files in it; what is shared |
 //! | [`walk`], [`special`] | the tree of files, and paths; `/dev` and `/proc` |
 //! | [`files`], [`pipes`], [`disk`] | descriptors; pipes; the disk |
 //! | [`terminal`], [`stream`] | the console; who reads it |
@@ -47,6 +47,7 @@ mod parts;
 mod pipes;
 mod process;
 mod programs;
+mod shared;
 mod space;
 mod special;
 mod stream;
@@ -55,6 +56,7 @@ mod table;
 mod task;
 mod terminal;
 mod users;
+mod waiters;
 mod walk;
 
 use alloc::sync::Arc;
@@ -65,8 +67,8 @@ use files::Open;
 use guests::archive::Files as Archived;
 use guests::{handlers, signals};
 use interfaces::{
-    AddressSpaces, Archive, Console, DomainControl, Errno, ExitStatus, FsError, Handle, Monitor,
-    Personality, Power, RVec, Random, Respawn, RpcError, RpcResult,
+    AddressSpaces, Archive, Console, DomainControl, Errno, ExitStatus, FsError, Handle,
+    MemoryObjects, Monitor, Personality, Power, RVec, Random, Respawn, RpcError, RpcResult,
 };
 use linux::cred::Cred;
 use linux::errno;
@@ -87,6 +89,7 @@ use walk::{Stand, View};
 #[allow(clippy::too_many_arguments, reason = "the entry's declaration")]
 pub fn start(
     spaces: Option<Handle<dyn AddressSpaces>>,
+    objects: Option<Handle<dyn MemoryObjects>>,
     archive: Handle<dyn Archive>,
     disk: Option<Handle<dyn Respawn>>,
     random: Handle<dyn Random>,
@@ -133,7 +136,7 @@ pub fn start(
         power,
     };
     let system = Arc::new(System::new(
-        spaces,
+        (spaces, objects),
         (files, disk),
         (random, authority),
         terminal,

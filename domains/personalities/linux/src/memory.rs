@@ -1,8 +1,8 @@
 //! A program's memory, and files in it. Copies are `lib/unix/linux`'s.
 
-use crate::disk::Mapped;
 use crate::errno::Error;
 use crate::parts::Mm;
+use crate::shared::Source;
 pub use crate::space::Space;
 use alloc::sync::Arc;
 use domain_rt::user::UserRegisters;
@@ -21,19 +21,25 @@ pub struct Program {
     pub asked: u64,
 }
 
-/// Maps pages of a file from its page `page` on; behind the end of the file there is SIGBUS.
-pub fn map_file(
+/// Maps pages of a file, or of what is shared, from its page `page` on; behind its end there is
+/// SIGBUS.
+///
+/// # Errors
+/// Linux's.
+pub fn map_pages(
     space: &Space,
     (at, bytes): (u64, u64),
-    (file, page): (&Mapped, u64),
-    (bits, is_shared): (u64, bool),
+    (source, page): (&Source, u64),
+    bits: u64,
 ) -> Result<(), Error> {
-    // The first pages are soon asked for. Where the file has none there is nothing to bring.
-    file.bring_around(page)?;
-    let view = file.view()?;
-    space.note(at, bytes, page, file)?;
+    if let Some(file) = source.file() {
+        // The first pages are soon asked for. Where the file has none there is nothing to bring.
+        file.bring_around(page)?;
+    }
+    let view = source.view()?;
+    space.note(at, bytes, page, source)?;
     let (count, protection) = (bytes / PAGE, protection(bits));
-    let mapped = match is_shared {
+    let mapped = match source.is_shared() {
         true => space.handle().map(at, view, page, count, protection),
         false => space
             .handle()

@@ -4,7 +4,6 @@
 
 use crate::errno::{ENOMEM, Error};
 use crate::files::Open;
-use crate::futex::Futexes;
 use crate::signals::Ears;
 use crate::space::Space;
 use crate::walk::Stand;
@@ -17,19 +16,15 @@ use interfaces::{AddressSpace, Handle};
 /// What is open, by descriptor, and whether `exec` closes it.
 pub type Descriptors = Vec<Option<(Arc<Open>, bool)>>;
 
-/// A memory: an address space, and who waits at its words.
+/// A memory.
 pub struct Mm {
     pub space: Space,
-    pub futexes: Futexes,
 }
 
 impl Mm {
-    /// Memory in which nobody waits.
+    /// With this space.
     pub fn new(space: Space) -> Arc<Self> {
-        Arc::new(Mm {
-            space,
-            futexes: Futexes::default(),
-        })
+        Arc::new(Mm { space })
     }
 
     /// The same for a child, in the empty space `handle`.

@@ -4,8 +4,9 @@
 use crate::disk::{Access, DiskFile, Mapped, OnDisk};
 use crate::errno::{EACCES, EINVAL, ELOOP, ENOENT, ENOEXEC, ESTALE, Error};
 use crate::files::Open;
-use crate::memory::{Program, map_file, write};
+use crate::memory::{Program, map_pages, write};
 use crate::parts::Mm;
+use crate::shared;
 use crate::space::Space;
 use crate::special::Special;
 use crate::system::System;
@@ -287,16 +288,17 @@ fn map(space: &Space, file: &Arc<DiskFile>, of: &Executable, base: u64) -> Resul
         file: file.clone(),
         is_changed: false,
     };
+    let file = shared::Source::File(file, false);
     of.segments
         .iter()
         .try_for_each(|segment| map_segment(space, &file, &segment.moved(base)?))
 }
 
-fn map_segment(space: &Space, file: &Mapped, segment: &Segment) -> Result<(), Error> {
+fn map_segment(space: &Space, file: &shared::Source, segment: &Segment) -> Result<(), Error> {
     let bytes = segment.mapped_bytes();
     if bytes > 0 {
         let from = (file, segment.page);
-        map_file(space, (segment.start, bytes), from, (segment.bits, false))?;
+        map_pages(space, (segment.start, bytes), from, segment.bits)?;
     }
     let zeros = segment.start + bytes;
     if segment.end > zeros {

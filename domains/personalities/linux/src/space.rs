@@ -1,7 +1,9 @@
-//! A process's address space, and which files are mapped where in it.
+//! A process's address space, and what is mapped where in it.
 
 use crate::disk::Mapped;
 use crate::errno::{EFAULT, EINTR, EIO, ENOMEM, Error};
+use crate::shared::{self, Source};
+use crate::waiters::{Key, Place};
 use domain_rt::sync::{Mutex, MutexGuard};
 use domain_rt::user;
 use guests::space::{self, error};
@@ -20,7 +22,8 @@ const ATTEMPTS: u32 = 64;
 /// thread meets the hole between the two steps of a mapping that takes another one's place.
 pub struct Space {
     handle: Handle<dyn AddressSpace>,
-    maps: Mutex<Ranges<Mapped>>,
+    maps: Mutex<Ranges<Source>>,
+    number: u64,
     layout: Mutex<Layout>,
 }
 
@@ -30,6 +33,7 @@ impl Space {
         Space {
             handle,
             maps: Mutex::default(),
+            number: shared::new_number(),
             layout: Mutex::new(Layout::new(0)),
         }
     }
@@ -67,6 +71,7 @@ impl Space {
         Ok(Space {
             handle,
             maps: Mutex::new(maps),
+            number: shared::new_number(),
             layout: Mutex::new(*layout),
         })
     }
@@ -85,9 +90,31 @@ impl Space {
         user::load(&self.handle, at)
     }
 
+    /// What the word at an address is known by. One that is said to be private is this memory's
+    /// own, whatever is mapped there.
+    pub fn key(&self, at: u64, is_private: bool) -> Key {
+        if is_private {
+            let place = Place::Private(self.number);
+            return Key { place, at };
+        }
+        let mapped = self.maps.lock().find(at);
+        let shared = mapped.and_then(|(source, page)| Some((source.place()?, page)));
+        match shared {
+            Some((place, page)) => Key {
+                place,
+                at: page * PAGE + at % PAGE,
+            },
+            None => Key {
+                place: Place::Memory(self.number),
+                at,
+            },
+        }
+    }
+
     /// The file that is mapped at an address, and which page of it is there.
     fn file_at(&self, at: u64) -> Option<(Mapped, u64)> {
-        self.maps.lock().find(at)
+        let (source, page) = self.maps.lock().find(at)?;
+        Some((source.file()?.clone(), page))
     }
 
     /// Whether there is a mapped page at an address that has no content.
@@ -101,9 +128,9 @@ impl Space {
         )
     }
 
-    /// Notes that a file is mapped, from its page `page` on, in a range where none is.
-    pub fn note(&self, at: u64, bytes: u64, page: u64, file: &Mapped) -> Result<(), Error> {
-        self.maps.lock().note(at, bytes, page, file.clone())
+    /// Notes what is mapped, from its page `page` on, in a range where nothing is.
+    pub fn note(&self, at: u64, bytes: u64, page: u64, source: &Source) -> Result<(), Error> {
+        self.maps.lock().note(at, bytes, page, source.clone())
     }
 
     /// Has what programs have written to files in a range outlive a power cut.
@@ -111,10 +138,10 @@ impl Space {
     /// # Errors
     /// `EINTR`: `is_ending` says that nobody waits for it any more.
     pub fn commit(&self, at: u64, bytes: u64, is_ending: impl Fn() -> bool) -> Result<(), Error> {
-        self.each_part(at, bytes, is_ending, |part| match part.file.is_changed {
+        self.each_part(at, bytes, is_ending, |file, part| match file.is_changed {
             true => {
                 let from = part.page * PAGE;
-                part.file.file.commit_data(from, from + part.bytes)
+                file.file.commit_data(from, from + part.bytes)
             }
             false => Ok(()),
         })
@@ -125,8 +152,8 @@ impl Space {
     /// # Errors
     /// Likewise.
     pub fn request(&self, at: u64, bytes: u64, is_ending: impl Fn() -> bool) -> Result<(), Error> {
-        self.each_part(at, bytes, is_ending, |part| {
-            part.file.file.request(part.page, part.bytes.div_ceil(PAGE))
+        self.each_part(at, bytes, is_ending, |file, part| {
+            file.file.request(part.page, part.bytes.div_ceil(PAGE))
         })
     }
 
@@ -136,7 +163,7 @@ impl Space {
         mut at: u64,
         bytes: u64,
         is_ending: impl Fn() -> bool,
-        work: impl Fn(&Part<Mapped>) -> Result<(), Error>,
+        work: impl Fn(&Mapped, &Part<Source>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let end = at.saturating_add(bytes);
         let next = |at| self.maps.lock().next(at, end);
@@ -144,7 +171,9 @@ impl Space {
             if is_ending() {
                 return Err(EINTR);
             }
-            work(&part)?;
+            if let Some(file) = part.file.file() {
+                work(file, &part)?;
+            }
             at = part.at + part.bytes;
         }
         Ok(())
@@ -235,7 +264,11 @@ impl Space {
                 Err(why) => why,
             };
             let Some((file, page)) = self.file_at(at) else {
-                return Err(error(why));
+                // Behind the end of what is shared there is nothing.
+                return Err(match why {
+                    SpaceError::Object(MemoryError::Beyond) => EIO,
+                    why => error(why),
+                });
             };
             let is_there = match why {
                 SpaceError::Object(MemoryError::Absent | MemoryError::Loading) => {

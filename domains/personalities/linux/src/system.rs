@@ -9,6 +9,7 @@ use crate::table::{INIT, Table};
 use crate::task::Task;
 use crate::terminal::Terminal;
 use crate::users::{MOST_TASKS, Users};
+use crate::waiters::Waiters;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,7 +18,7 @@ use domain_rt::sync::{Condvar, Mutex};
 use domain_rt::{log, time};
 use guests::archive::Files;
 use guests::workers::Workers;
-use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult};
+use interfaces::{AddressSpaces, Handle, MemoryObjects, RVec, Random, RpcResult};
 
 /// Numbers of processes are less.
 const LAST: u32 = 1 << 22;
@@ -30,6 +31,8 @@ const MOST_MISSING: usize = 1024;
 /// What there is once.
 pub struct System {
     pub spaces: Handle<dyn AddressSpaces>,
+    /// For memory that processes share.
+    pub objects: Option<Handle<dyn MemoryObjects>>,
     pub files: Files,
     /// What is below `/disk`, or the root.
     pub disk: Option<Arc<Disk>>,
@@ -37,6 +40,7 @@ pub struct System {
     pub workers: Arc<Workers<Task>>,
     pub terminal: Option<Arc<Terminal>>,
     pub alarms: Alarms,
+    pub waiters: Waiters,
     /// What of the machine itself is granted.
     pub authority: Authority,
     /// Calls that were made and are not there, by program; `None`: nobody wants to know.
@@ -63,7 +67,7 @@ impl System {
     /// # Errors
     /// No memory.
     pub fn new(
-        spaces: Handle<dyn AddressSpaces>,
+        (spaces, objects): (Handle<dyn AddressSpaces>, Option<Handle<dyn MemoryObjects>>),
         (files, disk): (Files, Option<Arc<Disk>>),
         (random, authority): (Handle<dyn Random>, Authority),
         terminal: Option<Arc<Terminal>>,
@@ -74,12 +78,14 @@ impl System {
         Ok(System {
             total: told.map_or(MUCH, |told| told.total),
             spaces,
+            objects,
             files,
             disk,
             random,
             workers: Arc::new(Workers::new()?),
             terminal,
             alarms: Alarms::default(),
+            waiters: Waiters::new()?,
             authority,
             missing: tells_missing.then(Mutex::default),
             table: Mutex::default(),

@@ -5,6 +5,7 @@ use crate::disk::Mapped;
 use crate::errno::{EACCES, EINTR, EINVAL, ENODEV, ENOMEM};
 use crate::files::Open;
 use crate::memory::{self, PAGE};
+use crate::shared::{Source, Zeros};
 use crate::task::Task;
 use linux::layout::whole;
 use linux::memory::Memory;
@@ -31,15 +32,18 @@ impl Task {
         [at, bytes, bits, flags, descriptor, offset]: [u64; 6],
     ) -> Result<u64> {
         let (is_shared, is_private) = (flags & MAP_SHARED != 0, flags & MAP_PRIVATE != 0);
-        let file = match flags & MAP_ANONYMOUS != 0 {
-            true if !is_private => return Err(ENODEV),
-            true => None,
-            false => Some(self.mappable(descriptor, bits, is_shared)?),
-        };
-        if is_shared == is_private || file.is_some() && !offset.is_multiple_of(PAGE) {
+        if is_shared == is_private || !offset.is_multiple_of(PAGE) {
             return Err(EINVAL);
         }
         let bytes = whole(bytes)?;
+        let (source, page) = match flags & MAP_ANONYMOUS != 0 {
+            true if is_shared => (Some(self.shared(bytes)?), 0),
+            true => (None, 0),
+            false => {
+                let file = self.mappable(descriptor, bits, is_shared)?;
+                (Some(Source::File(file, is_shared)), offset / PAGE)
+            }
+        };
         // As much as there is of memory can be written to, unless a program says that it will not.
         let is_own = is_private && bits & PROT_WRITE != 0 && flags & MAP_NORESERVE == 0;
         if is_own && bytes > self.process.system.total {
@@ -54,11 +58,8 @@ impl Task {
             }
             false => layout.place(bytes)?,
         };
-        match file {
-            Some(file) => {
-                let from = (&file, offset / PAGE);
-                memory::map_file(space, (at, bytes), from, (bits, is_shared))?;
-            }
+        match source {
+            Some(source) => memory::map_pages(space, (at, bytes), (&source, page), bits)?,
             None => space.map_zero(at, bytes, bits)?,
         }
         if flags & MAP_FIXED == 0 {
@@ -69,6 +70,12 @@ impl Task {
             let _ = space.request(at, bytes, || self.is_ending());
         }
         Ok(at)
+    }
+
+    /// Zeros that will be shared with children.
+    fn shared(&self, bytes: u64) -> Result<Source> {
+        let objects = self.process.system.objects.as_ref().ok_or(ENODEV)?;
+        Zeros::new(objects, bytes / PAGE).map(Source::Zeros)
     }
 
     /// The file of a descriptor that can be mapped so. Who could write to it may let a mapping that

@@ -125,6 +125,11 @@ impl DiskFile {
         }
     }
 
+    /// Its number, which no other file has as long as this is there.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
     /// The lock of its inode.
     fn lock(&self) -> Arc<Mutex<()>> {
         let mut lock = self.lock.lock();
