@@ -71,6 +71,11 @@ const BOUNDED: &[(&str, usize, &str)] = &[
         "each turn tells names, of as many as there is room for in 256 KiB, or those of one directory",
     ),
     (
+        "domains/personalities/linux/src/shortage.rs",
+        2,
+        "a turn for each process, of which there are so many at most; and a wait of two seconds",
+    ),
+    (
         "domains/personalities/linux/src/special/system.rs",
         2,
         DOMAINS,

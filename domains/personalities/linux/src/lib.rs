@@ -18,6 +18,7 @@
 //! | [`calls`] | the system calls |
 //! | [`programs`] | how a program gets into memory |
 //! | [`memory`], [`space`], [`shared`] | the program's memory: copies, heap; files in it; what is shared |
+//! | [`shortage`] | what is done when there is no memory for programs |
 //! | [`walk`], [`special`] | the tree of files, and paths; `/dev` and `/proc` |
 //! | [`files`], [`pipes`], [`disk`] | descriptors; pipes; the disk |
 //! | [`terminal`], [`stream`] | the console; who reads it |
@@ -48,6 +49,7 @@ mod pipes;
 mod process;
 mod programs;
 mod shared;
+mod shortage;
 mod space;
 mod special;
 mod stream;
@@ -142,6 +144,7 @@ pub fn start(
         terminal,
         has(b"missing"),
     )?);
+    *system.own.lock() = Arc::downgrade(&system);
     alarms::attend(&system)?;
     if let Some(terminal) = &system.terminal {
         terminal.attend(&system)?;

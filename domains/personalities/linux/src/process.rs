@@ -4,7 +4,7 @@ use crate::calls::limits::{self, Limits};
 use crate::errno::{EAGAIN, Error, SIGCHLD, SIGCONT, SIGKILL, SIGSTOP};
 use crate::files::Open;
 use crate::handlers::{Handler, Handlers};
-use crate::parts::{Files, Fs};
+use crate::parts::{Files, Fs, Mm};
 use crate::programs::Wanted;
 use crate::signals::{Ears, HARMLESS, STOPS, Signals, bit};
 use crate::system::System;
@@ -33,6 +33,8 @@ pub struct Process {
     cred: Mutex<Arc<Cred>>,
     /// What its first thread has open, and where that stands, for others that ask.
     pub shown: Mutex<(Weak<Files>, Weak<Fs>)>,
+    /// What it runs in.
+    pub mm: Mutex<Weak<Mm>>,
     pub limits: Mutex<Limits>,
     /// What it runs.
     pub told: Mutex<Told>,
@@ -92,6 +94,7 @@ impl Process {
             cred: Mutex::new(cred),
             shown: Mutex::default(),
             limits: Mutex::new(limits::usual(system.users.usual_tasks)),
+            mm: Mutex::default(),
             told: Mutex::default(),
             handlers: Handlers::new(),
             signals: Arc::new(Signals::new(HARMLESS)),

@@ -220,7 +220,8 @@ impl System {
     }
 
     fn new_space(&self) -> Result<Space, Error> {
-        Ok(Space::new(self.spaces.create().map_err(error)?))
+        let handle = self.spaces.create().map_err(error)?;
+        Ok(Space::new(handle, self.own.lock().clone()))
     }
 
     /// Sixteen bytes for a program's own randomness.

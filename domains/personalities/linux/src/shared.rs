@@ -1,14 +1,15 @@
 //! What is mapped besides pages of a program's own: files, and pages of zeros that processes share.
 //!
 //! A program that maps pages with `MAP_SHARED | MAP_ANONYMOUS` gets a memory object, which its
-//! children have as well. Nobody but the mappings holds it, so it ends with the last of them.
+//! children have as well. It ends with the last of the
+//! mappings.
 
 use crate::disk::Mapped;
 use crate::errno::{ENOMEM, Error};
 use crate::waiters::Place;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
-use interfaces::{Handle, MemoryObjects, VmoFill, VmoRights, VmoView};
+use interfaces::{Handle, MemoryObjects, VmoFill, VmoOwner, VmoRights, VmoView};
 
 /// What is behind a range of addresses that is not all zeros of the program's own.
 #[derive(Clone)]
@@ -22,6 +23,7 @@ pub enum Source {
 /// Pages of zeros that processes share.
 pub struct Zeros {
     number: u64,
+    owner: Handle<dyn VmoOwner>,
     view: Handle<dyn VmoView>,
 }
 
@@ -47,6 +49,7 @@ impl Zeros {
         Ok(Arc::new(Zeros {
             number: new_number(),
             view: owner.view(rights).map_err(|_| ENOMEM)?,
+            owner,
         }))
     }
 }
@@ -77,6 +80,14 @@ impl Source {
         match self {
             Source::File(file, _) => Some(file),
             Source::Zeros(_) => None,
+        }
+    }
+
+    /// Pages of memory that it takes of what programs have.
+    pub fn pages(&self) -> u64 {
+        match self {
+            Source::File(..) => 0,
+            Source::Zeros(zeros) => zeros.owner.info().map_or(0, |info| info.pages),
         }
     }
 

@@ -3,13 +3,17 @@
 use crate::disk::Mapped;
 use crate::errno::{EFAULT, EINTR, EIO, ENOMEM, Error};
 use crate::shared::{self, Source};
+use crate::system::System;
 use crate::waiters::{Key, Place};
+use alloc::sync::Weak;
+use core::sync::atomic::{AtomicBool, Ordering};
 use domain_rt::sync::{Mutex, MutexGuard};
 use domain_rt::user;
 use guests::space::{self, error};
-use interfaces::{AddressSpace, Handle, MemoryError, SpaceError};
+use interfaces::{AddressSpace, Handle, MemoryError, RpcError, SpaceError};
 use linux::layout::Layout;
 use linux::memory::{Memory, PAGE};
+use linux::program::USER_END;
 use linux::ranges::{Part, Ranges};
 
 /// How often one tries to have a page that goes as soon as it has come.
@@ -25,16 +29,21 @@ pub struct Space {
     maps: Mutex<Ranges<Source>>,
     number: u64,
     layout: Mutex<Layout>,
+    system: Weak<System>,
+    /// Its processes were ended because there was no memory: they get no more.
+    is_doomed: AtomicBool,
 }
 
 impl Space {
     /// One without files, whose heap is still to be placed.
-    pub fn new(handle: Handle<dyn AddressSpace>) -> Self {
+    pub fn new(handle: Handle<dyn AddressSpace>, system: Weak<System>) -> Self {
         Space {
             handle,
             maps: Mutex::default(),
             number: shared::new_number(),
             layout: Mutex::new(Layout::new(0)),
+            system,
+            is_doomed: AtomicBool::new(false),
         }
     }
 
@@ -73,6 +82,8 @@ impl Space {
             maps: Mutex::new(maps),
             number: shared::new_number(),
             layout: Mutex::new(*layout),
+            system: self.system.clone(),
+            is_doomed: AtomicBool::new(false),
         })
     }
 
@@ -88,6 +99,35 @@ impl Space {
     /// read there now.
     pub fn load(&self, at: u64) -> Option<u32> {
         user::load(&self.handle, at)
+    }
+
+    /// Whether it is this one.
+    pub fn is(&self, other: &Space) -> bool {
+        self.number == other.number
+    }
+
+    /// Pages of memory that it takes, with those that it shares.
+    pub fn pages(&self) -> u64 {
+        let own = self.handle.usage().map_or(0, |usage| usage.own);
+        let maps = self.maps.lock();
+        let shared = maps.all().map(Source::pages);
+        shared.fold(own, u64::saturating_add)
+    }
+
+    /// Gives it no more pages.
+    pub fn doom(&self) {
+        self.is_doomed.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether that was said.
+    pub fn is_doomed(&self) -> bool {
+        self.is_doomed.load(Ordering::SeqCst)
+    }
+
+    /// Takes all pages that are its own.
+    pub fn empty(&self) {
+        // There are no other addresses, so that it cannot fail.
+        let _ = self.discard(PAGE, USER_END - PAGE);
     }
 
     /// What the word at an address is known by. One that is said to be private is this memory's
@@ -204,15 +244,15 @@ impl Memory for Space {
     /// With the content of a file if it is one's. `EIO` is SIGBUS's case.
     fn touch(&self, at: u64, write: bool) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
-            match self.bring(at, write) {
-                Err(EFAULT) => {}
+            if self.is_doomed() {
+                break;
+            }
+            match self.bring_settled(at, write) {
+                Err(ENOMEM) if self.is_relieved(at, write) => {}
                 done => return done,
             }
-            if self.is_settled(at, write)? {
-                return Ok(());
-            }
         }
-        Err(EFAULT)
+        Err(ENOMEM)
     }
 
     fn map_zero(&self, at: u64, bytes: u64, bits: u64) -> Result<(), Error> {
@@ -230,6 +270,33 @@ impl Memory for Space {
 }
 
 impl Space {
+    /// Has others give memory back for a page; whether one may try again.
+    fn is_relieved(&self, at: u64, write: bool) -> bool {
+        let Some(system) = self.system.upgrade() else {
+            return false;
+        };
+        // A page of a file that will be dirty has to be prepared before.
+        let is_prepared = self.file_at(at).is_some_and(|(file, _)| file.is_changed);
+        let no_memory = Err(SpaceError::Rpc(RpcError::NoMemory));
+        system.relieve(self, || {
+            self.handle.touch(at, write && !is_prepared) != no_memory
+        })
+    }
+
+    /// Makes a page ready, as what is mapped is when nobody changes it.
+    fn bring_settled(&self, at: u64, write: bool) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            match self.bring(at, write) {
+                Err(EFAULT) => {}
+                done => return done,
+            }
+            if self.is_settled(at, write)? {
+                return Ok(());
+            }
+        }
+        Err(EFAULT)
+    }
+
     /// Looks, while nobody changes what is mapped, for a page that was not there: something may
     /// have been about to take the place of another mapping. Whether it is ready; if not, one has
     /// to try again.

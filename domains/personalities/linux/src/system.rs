@@ -4,6 +4,7 @@ use crate::alarms::Alarms;
 use crate::disk::Disk;
 use crate::errno::{EAGAIN, ENOMEM, Error};
 use crate::process::Process;
+use crate::shortage::Shortage;
 use crate::special::system::Authority;
 use crate::table::{INIT, Table};
 use crate::task::Task;
@@ -11,7 +12,7 @@ use crate::terminal::Terminal;
 use crate::users::{MOST_TASKS, Users};
 use crate::waiters::Waiters;
 use alloc::collections::BTreeSet;
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::{Condvar, Mutex};
@@ -41,6 +42,9 @@ pub struct System {
     pub terminal: Option<Arc<Terminal>>,
     pub alarms: Alarms,
     pub waiters: Waiters,
+    pub shortage: Shortage,
+    /// The way to this for what it makes; nothing before it is set.
+    pub own: Mutex<Weak<System>>,
     /// What of the machine itself is granted.
     pub authority: Authority,
     /// Calls that were made and are not there, by program; `None`: nobody wants to know.
@@ -86,6 +90,8 @@ impl System {
             terminal,
             alarms: Alarms::default(),
             waiters: Waiters::new()?,
+            shortage: Shortage::default(),
+            own: Mutex::default(),
             authority,
             missing: tells_missing.then(Mutex::default),
             table: Mutex::default(),
@@ -114,6 +120,13 @@ impl System {
     pub fn process(&self, id: u32) -> Option<Arc<Process>> {
         let table = self.table.lock();
         table.get(id).map(|entry| entry.process.clone())
+    }
+
+    /// The first process that lives of this number or a higher one, and its number.
+    pub fn next_process(&self, from: u32) -> Option<(u32, Arc<Process>)> {
+        let table = self.table.lock();
+        let (id, entry) = table.next(from, |_, entry| entry.is_live())?;
+        Some((id, entry.process.clone()))
     }
 
     /// The numbers of all processes, as far as there is memory for them.

@@ -86,6 +86,7 @@ impl Task {
         let thread = program.thread.duplicate().map_err(|_| ENOMEM)?;
         if id.is_none() {
             *process.shown.lock() = (Arc::downgrade(&files), Arc::downgrade(&fs));
+            *process.mm.lock() = Arc::downgrade(&program.mm);
         }
         Ok(Task {
             process: process.clone(),
@@ -114,6 +115,7 @@ impl Task {
     pub fn replace(&mut self, program: Program) -> RpcResult<()> {
         let before = self.ears.follow(program.thread.duplicate()?);
         self.leave_words();
+        *self.process.mm.lock() = Arc::downgrade(&program.mm);
         self.program = program;
         self.loan = None;
         (self.clear_at, self.robust) = (0, 0);
@@ -200,6 +202,8 @@ impl Task {
         }
         match space.touch(address, write) {
             Ok(()) => After::Run,
+            // There is no memory for it: this process was ended so that others can go on.
+            Err(ENOMEM) => After::End(SIGKILL as i32),
             Err(EIO) => self.hit(Info::fault(SIGBUS, BUS_ADRERR, address), trap),
             Err(_) => self.hit(Info::fault(SIGSEGV, SEGV_MAPERR, address), trap),
         }

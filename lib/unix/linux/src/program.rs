@@ -9,8 +9,8 @@ use elf::abi::{EM_X86_64, ET_EXEC, PF_W, PF_X, PT_LOAD};
 use elf::endian::LittleEndian;
 use elf::segment::ProgramHeader;
 
-/// Addresses of programs end here.
-pub const USER_END: u64 = 1 << 47;
+/// Addresses of programs end here: a page before those that a processor refuses, as on Linux.
+pub const USER_END: u64 = (1 << 47) - PAGE;
 /// Where the stack ends, and its size, in bytes.
 const STACK_END: u64 = 0x7fff_f000_0000;
 const STACK: u64 = 8 << 20;

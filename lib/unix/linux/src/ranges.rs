@@ -52,6 +52,11 @@ impl<F: Clone> Ranges<F> {
         Ok(Ranges(copy))
     }
 
+    /// The file of each range.
+    pub fn all(&self) -> impl Iterator<Item = &F> {
+        self.0.iter().map(|range| &range.file)
+    }
+
     /// The file at an address, and which page of it is there.
     pub fn find(&self, at: u64) -> Option<(F, u64)> {
         let mut ranges = self.0.iter();
