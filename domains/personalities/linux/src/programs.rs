@@ -4,7 +4,7 @@
 use crate::disk::{Access, DiskFile, Mapped, OnDisk};
 use crate::errno::{EACCES, EINVAL, ELOOP, ENOENT, ENOEXEC, ESTALE, Error};
 use crate::files::Open;
-use crate::memory::{Program, map_pages, write};
+use crate::memory::{Program, write};
 use crate::parts::Mm;
 use crate::shared;
 use crate::space::Space;
@@ -181,17 +181,16 @@ impl System {
         let base = if of.is_movable { MOVABLE } else { 0 };
         map(&space, file, &of, base)?;
         let end = of.span().1.checked_add(base).ok_or(EINVAL)?;
-        let mut layout = Layout::new(end);
         let entry = of.entry.wrapping_add(base);
         let (first, interpreter_at) = match of.interpreter {
             None => (entry, 0),
             Some((at, count)) => {
                 let path = file.head(at, count)?;
                 let found = find(Executable::path_of(&path)?)?;
-                map_interpreter(&space, &found, &mut layout)?
+                map_interpreter(&space, &found)?
             }
         };
-        *space.layout() = layout;
+        *space.layout() = Layout::new(end);
         let headers = match of.headers.0 {
             0 => 0,
             at => at.wrapping_add(base),
@@ -262,11 +261,7 @@ fn new_program(mm: Arc<Mm>, entry: u64, stack: u64) -> Result<Program, Error> {
 }
 
 /// Maps an interpreter where there is room; its first instruction, and where it was put.
-fn map_interpreter(
-    space: &Space,
-    found: &Source,
-    layout: &mut Layout,
-) -> Result<(u64, u64), Error> {
+fn map_interpreter(space: &Space, found: &Source) -> Result<(u64, u64), Error> {
     let Source::Disk(file, _) = found else {
         return Err(ENOEXEC);
     };
@@ -276,10 +271,9 @@ fn map_interpreter(
     if !of.is_movable {
         return Err(ENOEXEC);
     }
-    let at = layout.place(end - start)?;
+    let at = space.place(0, end - start)?;
     let base = at.checked_sub(start).ok_or(EINVAL)?;
     map(space, file, &of, base)?;
-    layout.mapped(at);
     Ok((of.entry.wrapping_add(base), base))
 }
 
@@ -299,7 +293,8 @@ fn map_segment(space: &Space, file: &shared::Source, segment: &Segment) -> Resul
     let bytes = segment.mapped_bytes();
     if bytes > 0 {
         let from = (file, segment.page);
-        map_pages(space, (segment.start, bytes), from, segment.bits)?;
+        let range = segment.start..segment.start + bytes;
+        space.map_source(range, from, segment.bits)?;
     }
     let zeros = segment.start + bytes;
     if segment.end > zeros {

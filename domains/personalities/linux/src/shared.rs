@@ -54,6 +54,20 @@ impl Zeros {
     }
 }
 
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Source::File(own, own_way), Source::File(other, way)) => {
+                Arc::ptr_eq(&own.file, &other.file)
+                    && own.is_changed == other.is_changed
+                    && own_way == way
+            }
+            (Source::Zeros(own), Source::Zeros(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        }
+    }
+}
+
 impl Source {
     /// A way to the pages.
     ///

@@ -1,32 +1,33 @@
 //! A process's address space, and what is mapped where in it.
 
 use crate::disk::Mapped;
-use crate::errno::{EFAULT, EINTR, EIO, ENOMEM, Error};
+use crate::errno::{EFAULT, EINTR, EINVAL, EIO, ENOMEM, Error};
 use crate::shared::{self, Source};
 use crate::system::System;
 use crate::waiters::{Key, Place};
 use alloc::sync::Weak;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use domain_rt::sync::{Mutex, MutexGuard};
 use domain_rt::user;
-use guests::space::{self, error};
+use guests::space::{self, error, protection};
 use interfaces::{AddressSpace, Handle, MemoryError, RpcError, SpaceError};
-use linux::layout::Layout;
+use linux::areas::{Area, Areas};
+use linux::layout::{self, Layout};
 use linux::memory::{Memory, PAGE};
 use linux::program::USER_END;
-use linux::ranges::{Part, Ranges};
 
 /// How often one tries to have a page that goes as soon as it has come.
 const ATTEMPTS: u32 = 64;
 
-/// A space, the files in it, and where there is room.
+/// A space, what is mapped in it, and where its heap is.
 ///
 /// Whoever changes what is mapped holds the lock of `layout` meanwhile. So a fork sees no change by
 /// half; and whoever finds nothing at an address looks again with that lock held, so that no
 /// thread meets the hole between the two steps of a mapping that takes another one's place.
 pub struct Space {
     handle: Handle<dyn AddressSpace>,
-    maps: Mutex<Ranges<Source>>,
+    maps: Mutex<Areas<Source>>,
     number: u64,
     layout: Mutex<Layout>,
     system: Weak<System>,
@@ -47,7 +48,7 @@ impl Space {
         }
     }
 
-    /// Where there is room. Nothing else changes what is mapped while this is held.
+    /// Where the heap is. Nothing else changes what is mapped while this is held.
     pub fn layout(&self) -> MutexGuard<'_, Layout> {
         self.layout.lock()
     }
@@ -110,7 +111,8 @@ impl Space {
     pub fn pages(&self) -> u64 {
         let own = self.handle.usage().map_or(0, |usage| usage.own);
         let maps = self.maps.lock();
-        let shared = maps.all().map(Source::pages);
+        let shared = maps.iter().filter_map(|area| area.file.as_ref());
+        let shared = shared.map(Source::pages);
         shared.fold(own, u64::saturating_add)
     }
 
@@ -137,8 +139,10 @@ impl Space {
             let place = Place::Private(self.number);
             return Key { place, at };
         }
-        let mapped = self.maps.lock().find(at);
-        let shared = mapped.and_then(|(source, page)| Some((source.place()?, page)));
+        let shared = self.maps.lock().find(at).and_then(|area| {
+            let place = area.file.as_ref()?.place()?;
+            Some((place, area.page_at(at)))
+        });
         match shared {
             Some((place, page)) => Key {
                 place,
@@ -153,8 +157,10 @@ impl Space {
 
     /// The file that is mapped at an address, and which page of it is there.
     fn file_at(&self, at: u64) -> Option<(Mapped, u64)> {
-        let (source, page) = self.maps.lock().find(at)?;
-        Some((source.file()?.clone(), page))
+        let maps = self.maps.lock();
+        let area = maps.find(at)?;
+        let file = area.file.as_ref()?.file()?;
+        Some((file.clone(), area.page_at(at)))
     }
 
     /// Whether there is a mapped page at an address that has no content.
@@ -168,9 +174,65 @@ impl Space {
         )
     }
 
-    /// Notes what is mapped, from its page `page` on, in a range where nothing is.
-    pub fn note(&self, at: u64, bytes: u64, page: u64, source: &Source) -> Result<(), Error> {
-        self.maps.lock().note(at, bytes, page, source.clone())
+    /// Maps pages of a file, or of what is shared, from its page `page` on; behind its end there is
+    /// SIGBUS.
+    ///
+    /// # Errors
+    /// Linux's.
+    pub fn map_source(
+        &self,
+        range: Range<u64>,
+        (source, page): (&Source, u64),
+        bits: u64,
+    ) -> Result<(), Error> {
+        if let Some(file) = source.file() {
+            // The first pages are soon asked for. Where there are none there is nothing to bring.
+            file.bring_around(page)?;
+        }
+        let view = source.view()?;
+        let count = (range.end - range.start) / PAGE;
+        let (at, protection) = (range.start, protection(bits));
+        let area = Area {
+            start: range.start,
+            end: range.end,
+            bits,
+            page,
+            file: Some(source.clone()),
+        };
+        self.add(area, || match source.is_shared() {
+            true => self.handle.map(at, view, page, count, protection),
+            false => self.handle.map_private(at, view, page, count, protection),
+        })
+    }
+
+    /// Has `map` map an area, and notes it.
+    fn add(
+        &self,
+        area: Area<Source>,
+        map: impl FnOnce() -> Result<(), SpaceError>,
+    ) -> Result<(), Error> {
+        self.maps.lock().reserve()?;
+        map().map_err(error)?;
+        self.maps.lock().put(area);
+        Ok(())
+    }
+
+    /// Where something is put for which the program says no place, or `hint` if that is free.
+    ///
+    /// # Errors
+    /// `ENOMEM`: there is none.
+    pub fn place(&self, hint: u64, bytes: u64) -> Result<u64, Error> {
+        layout::place(&self.maps.lock(), hint, bytes)
+    }
+
+    /// Up to where a range is mapped from its start on.
+    pub fn reach(&self, range: Range<u64>) -> u64 {
+        self.maps.lock().reach(range)
+    }
+
+    /// Whether nothing of a range is mapped.
+    pub fn is_free(&self, range: Range<u64>) -> bool {
+        self.maps.lock().is_free(range)
     }
 
     /// Has what programs have written to files in a range outlive a power cut.
@@ -181,7 +243,7 @@ impl Space {
         self.each_part(at, bytes, is_ending, |file, part| match file.is_changed {
             true => {
                 let from = part.page * PAGE;
-                file.file.commit_data(from, from + part.bytes)
+                file.file.commit_data(from, from + (part.end - part.start))
             }
             false => Ok(()),
         })
@@ -193,7 +255,7 @@ impl Space {
     /// Likewise.
     pub fn request(&self, at: u64, bytes: u64, is_ending: impl Fn() -> bool) -> Result<(), Error> {
         self.each_part(at, bytes, is_ending, |file, part| {
-            file.file.request(part.page, part.bytes.div_ceil(PAGE))
+            file.file.request(part.page, (part.end - part.start) / PAGE)
         })
     }
 
@@ -203,7 +265,7 @@ impl Space {
         mut at: u64,
         bytes: u64,
         is_ending: impl Fn() -> bool,
-        work: impl Fn(&Mapped, &Part<Source>) -> Result<(), Error>,
+        work: impl Fn(&Mapped, &Area<Source>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let end = at.saturating_add(bytes);
         let next = |at| self.maps.lock().next(at, end);
@@ -211,18 +273,18 @@ impl Space {
             if is_ending() {
                 return Err(EINTR);
             }
-            if let Some(file) = part.file.file() {
+            if let Some(file) = part.file.as_ref().and_then(Source::file) {
                 work(file, &part)?;
             }
-            at = part.at + part.bytes;
+            at = part.end;
         }
         Ok(())
     }
+}
 
-    /// Forgets what is mapped in a range.
-    pub fn forget(&self, at: u64, bytes: u64) -> Result<(), Error> {
-        self.maps.lock().forget(at, bytes)
-    }
+/// The pages of a range.
+fn whole(at: u64, bytes: u64) -> Range<u64> {
+    at..at.saturating_add(bytes.div_ceil(PAGE).saturating_mul(PAGE))
 }
 
 impl Memory for Space {
@@ -256,16 +318,32 @@ impl Memory for Space {
     }
 
     fn map_zero(&self, at: u64, bytes: u64, bits: u64) -> Result<(), Error> {
-        space::map_zero(&self.handle, at, bytes, bits)
+        let end = at.checked_add(bytes).ok_or(EINVAL)?;
+        let area = Area {
+            start: at,
+            end: end.next_multiple_of(PAGE),
+            bits,
+            page: 0,
+            file: None,
+        };
+        self.add(area, || {
+            let pages = bytes.div_ceil(PAGE);
+            self.handle.map_zero(at, pages, protection(bits))
+        })
     }
 
     fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        self.maps.lock().reserve()?;
         space::unmap(&self.handle, at, bytes)?;
-        self.forget(at, bytes)
+        self.maps.lock().take(whole(at, bytes));
+        Ok(())
     }
 
     fn protect(&self, at: u64, bytes: u64, bits: u64) -> Result<(), Error> {
-        space::protect(&self.handle, at, bytes, bits)
+        self.maps.lock().reserve()?;
+        space::protect(&self.handle, at, bytes, bits)?;
+        self.maps.lock().protect(whole(at, bytes), bits);
+        Ok(())
     }
 }
 

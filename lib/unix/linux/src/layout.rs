@@ -1,20 +1,22 @@
-//! Where a program's heap and its mappings are. The heap grows up from behind the program, mappings
-//! down from [`MAPPINGS_END`].
+//! Where a program's heap and its mappings are. The heap grows up from behind the program; mappings
+//! lie as high as there is room below [`MAPPINGS_END`].
 
+use crate::areas::Areas;
 use crate::errno::{EINVAL, ENOMEM, Error};
 use crate::memory::{Memory, PAGE, READ, WRITE};
+use crate::program::USER_END;
 
-/// Mappings whose place the program leaves open lie below this.
+/// Mappings whose place the program leaves open lie below this, as long as there is room.
 pub const MAPPINGS_END: u64 = 0x7f00_0000_0000;
+/// Nothing is put below this where a program leaves the place open.
+const LOWEST: u64 = 0x1_0000;
 
-/// Where things are in a program's memory.
+/// Where a program's heap is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Where the heap begins, and where it ends.
     heap: u64,
     heap_end: u64,
-    /// Where the next mapping ends.
-    mappings: u64,
 }
 
 /// Bytes of whole pages.
@@ -27,12 +29,11 @@ pub fn whole(bytes: u64) -> Result<u64, Error> {
 }
 
 impl Layout {
-    /// Of a program behind which the heap begins at `heap`, and that has no mappings.
+    /// Of a program behind which the heap begins at `heap`.
     pub fn new(heap: u64) -> Self {
         Layout {
             heap,
             heap_end: heap,
-            mappings: MAPPINGS_END,
         }
     }
 
@@ -43,7 +44,7 @@ impl Layout {
 
     /// `brk`: where the heap ends now, whatever was asked.
     pub fn set_heap(&mut self, space: &impl Memory, to: u64) -> u64 {
-        if to < self.heap || to > self.mappings {
+        if to < self.heap || to > MAPPINGS_END {
             return self.heap_end;
         }
         let [old, new] = [self.heap_end, to].map(|end| end.next_multiple_of(PAGE));
@@ -56,31 +57,32 @@ impl Layout {
         }
         self.heap_end
     }
+}
 
-    /// Where a mapping of so many bytes can be.
-    ///
-    /// # Errors
-    /// `ENOMEM`: there are not as many addresses.
-    pub fn place(&self, bytes: u64) -> Result<u64, Error> {
-        self.mappings.checked_sub(bytes).ok_or(ENOMEM)
+/// Where a mapping of so many bytes is put for which a program says no place, or `hint` if that is
+/// free.
+///
+/// # Errors
+/// `ENOMEM`: there are not as many addresses.
+pub fn place<F: Clone + PartialEq>(areas: &Areas<F>, hint: u64, bytes: u64) -> Result<u64, Error> {
+    let hint = hint.checked_next_multiple_of(PAGE).unwrap_or(0);
+    let end = hint.checked_add(bytes).filter(|end| *end <= USER_END);
+    if let Some(end) = end
+        && hint >= LOWEST
+        && areas.is_free(hint..end)
+    {
+        return Ok(hint);
     }
-
-    /// Something is mapped at such a place.
-    pub fn mapped(&mut self, at: u64) {
-        self.mappings = at;
-    }
-
-    /// Something was unmapped: the addresses of the last mapping can be given out again.
-    pub fn unmapped(&mut self, at: u64, bytes: u64) {
-        if at == self.mappings && bytes <= MAPPINGS_END - at {
-            self.mappings += bytes;
-        }
-    }
+    areas
+        .gap(bytes, LOWEST, MAPPINGS_END)
+        .or_else(|| areas.gap(bytes, LOWEST, USER_END))
+        .ok_or(ENOMEM)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::areas::Area;
     use crate::fake::Fake;
 
     const HEAP: u64 = 0x50_0000;
@@ -111,26 +113,36 @@ mod tests {
         space.map_zero(HEAP + PAGE, PAGE, READ).expect("it is free");
         assert_eq!(layout.set_heap(&space, HEAP + 2 * PAGE), HEAP);
         assert_eq!(layout.set_heap(&space, HEAP + PAGE), HEAP + PAGE);
-        layout.mapped(HEAP + 2 * PAGE);
-        assert_eq!(layout.set_heap(&space, HEAP + 3 * PAGE), HEAP + PAGE);
     }
 
+    /// What is mapped far below leaves the room above it; a hint is taken if it can be.
     #[test]
-    fn places_of_mappings_go_down_and_come_back() {
-        let mut layout = Layout::new(HEAP);
-        let first = layout.place(PAGE).expect("there is room");
-        layout.mapped(first);
-        let second = layout.place(2 * PAGE).expect("there is room");
-        layout.mapped(second);
-        assert_eq!((first, second), (MAPPINGS_END - PAGE, first - 2 * PAGE));
-        // The one before the last is not given out again, nor more than there was.
-        layout.unmapped(first, PAGE);
-        assert_eq!(layout.place(0), Ok(second));
-        layout.unmapped(second, u64::MAX);
-        assert_eq!(layout.place(0), Ok(second));
-        layout.unmapped(second, 2 * PAGE);
-        assert_eq!(layout.place(0), Ok(first));
-        assert_eq!(layout.place(u64::MAX), Err(ENOMEM));
+    fn mappings_are_put_where_there_is_room() {
+        let mut areas = Areas::<()>::default();
+        let put = |areas: &mut Areas<()>, start: u64, pages: u64| {
+            areas.put(Area {
+                start,
+                end: start + pages * PAGE,
+                bits: READ,
+                page: 0,
+                file: None,
+            });
+        };
+        put(&mut areas, LOWEST, 1);
+        let first = place(&areas, 0, 2 * PAGE);
+        assert_eq!(first, Ok(MAPPINGS_END - 2 * PAGE));
+        put(&mut areas, MAPPINGS_END - 2 * PAGE, 2);
+        let second = MAPPINGS_END - 3 * PAGE;
+        assert_eq!(place(&areas, 0, PAGE), Ok(second));
+        assert_eq!(place(&areas, MAPPINGS_END - PAGE, PAGE), Ok(second));
+        assert_eq!(place(&areas, HEAP - 1, PAGE), Ok(HEAP));
+        for odd in [1, u64::MAX, USER_END, USER_END - PAGE + 1] {
+            assert_eq!(place(&areas, odd, 2 * PAGE), Ok(second - PAGE), "{odd:x}");
+        }
+        assert_eq!(place(&areas, 0, MAPPINGS_END - LOWEST), Err(ENOMEM));
+        assert_eq!(place(&areas, 0, u64::MAX), Err(ENOMEM));
+        put(&mut areas, LOWEST, (MAPPINGS_END - LOWEST) / PAGE);
+        assert_eq!(place(&areas, 0, PAGE), Ok(USER_END - PAGE));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! | [`executable`] | a program in a file that is mapped, and scripts |
 //! | [`frame`] | what stands on the stack while a handler runs |
 //! | [`layout`] | where heap and mappings are |
-//! | [`ranges`] | which files are mapped where |
+//! | [`areas`] | what is mapped where |
 //! | [`cred`] | users, groups and what they may |
 //! | [`files`] | paths, and what is told of files |
 //! | [`termios`] | a terminal as programs set it |
@@ -23,6 +23,7 @@
 
 extern crate alloc;
 
+pub mod areas;
 pub mod call;
 pub mod cred;
 pub mod errno;
@@ -35,5 +36,4 @@ pub mod frame;
 pub mod layout;
 pub mod memory;
 pub mod program;
-pub mod ranges;
 pub mod termios;

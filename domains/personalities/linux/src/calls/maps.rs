@@ -2,9 +2,9 @@
 
 use super::Result;
 use crate::disk::Mapped;
-use crate::errno::{EACCES, EINTR, EINVAL, ENODEV, ENOMEM};
+use crate::errno::{EACCES, EEXIST, EINTR, EINVAL, ENODEV, ENOMEM};
 use crate::files::Open;
-use crate::memory::{self, PAGE};
+use crate::memory::PAGE;
 use crate::shared::{Source, Zeros};
 use crate::task::Task;
 use linux::layout::whole;
@@ -22,6 +22,7 @@ const MAP_POPULATE: u64 = 0x8000;
 const MADV_WILLNEED: u64 = 3;
 const MADV_DONTNEED: u64 = 4;
 const MAP_NORESERVE: u64 = 0x4000;
+const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 /// So many bytes of a range are worked on before a program is asked whether it is to end.
 const PART: u64 = 1 << 30;
 
@@ -50,25 +51,34 @@ impl Task {
             return Err(ENOMEM);
         }
         let space = &self.program.mm.space;
-        let mut layout = space.layout();
-        let at = match flags & MAP_FIXED != 0 {
-            true => {
-                self.unmap_parts(at, bytes)?;
-                at
-            }
-            false => layout.place(bytes)?,
-        };
+        let _layout = space.layout();
+        let at = self.make_room(at, bytes, flags)?;
         match source {
-            Some(source) => memory::map_pages(space, (at, bytes), (&source, page), bits)?,
+            Some(source) => space.map_source(at..at + bytes, (&source, page), bits)?,
             None => space.map_zero(at, bytes, bits)?,
-        }
-        if flags & MAP_FIXED == 0 {
-            layout.mapped(at);
         }
         if flags & MAP_POPULATE != 0 {
             // It is advice: what does not come so comes with a fault.
             let _ = space.request(at, bytes, || self.is_ending());
         }
+        Ok(at)
+    }
+
+    /// Where a mapping comes, with nothing there any more.
+    fn make_room(&self, at: u64, bytes: u64, flags: u64) -> Result<u64> {
+        let space = &self.program.mm.space;
+        if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) == 0 {
+            return space.place(at, bytes);
+        }
+        let end = at.checked_add(bytes).filter(|end| *end <= USER_END);
+        let end = end.ok_or(ENOMEM)?;
+        if !at.is_multiple_of(PAGE) {
+            return Err(EINVAL);
+        }
+        if flags & MAP_FIXED_NOREPLACE != 0 && !space.is_free(at..end) {
+            return Err(EEXIST);
+        }
+        self.unmap_parts(at, bytes)?;
         Ok(at)
     }
 
@@ -100,13 +110,15 @@ impl Task {
         if !at.is_multiple_of(PAGE) || flags > 7 || asked == MS_ASYNC | MS_SYNC {
             return Err(EINVAL);
         }
+        let space = &self.program.mm.space;
         if flags & MS_SYNC != 0 {
-            self.program
-                .mm
-                .space
-                .commit(at, bytes, || self.is_ending())?;
+            space.commit(at, bytes, || self.is_ending())?;
         }
-        Ok(0)
+        let end = at.saturating_add(bytes);
+        match space.reach(at..end) < end {
+            true => Err(ENOMEM),
+            false => Ok(0),
+        }
     }
 
     /// `mprotect`. Nothing is mapped or copied by other threads meanwhile.
@@ -120,16 +132,25 @@ impl Task {
         }
         let space = &self.program.mm.space;
         let _layout = space.layout();
-        self.in_parts(at, bytes, |at, bytes| space.protect(at, bytes, bits))
-            .map(|()| 0)
+        // What is mapped in front of a hole is changed even so, as on Linux.
+        let end = end.next_multiple_of(PAGE);
+        let reach = space.reach(at..end);
+        let change = |at, bytes| match space.protect(at, bytes, bits) {
+            // The file was not opened for it.
+            Err(EINVAL) => Err(EACCES),
+            done => done,
+        };
+        self.in_parts(at, reach - at, change)?;
+        match reach < end {
+            true => Err(ENOMEM),
+            false => Ok(0),
+        }
     }
 
     pub(super) fn unmap(&mut self, at: u64, bytes: u64) -> Result<u64> {
         let bytes = whole(bytes)?;
-        let mut layout = self.program.mm.space.layout();
-        self.unmap_parts(at, bytes)?;
-        layout.unmapped(at, bytes);
-        Ok(0)
+        let _layout = self.program.mm.space.layout();
+        self.unmap_parts(at, bytes).map(|()| 0)
     }
 
     /// `brk`: where the heap ends now, whatever was asked.
@@ -143,7 +164,7 @@ impl Task {
         Ok(layout.set_heap(&self.program.mm.space, to))
     }
 
-    fn unmap_parts(&self, at: u64, bytes: u64) -> Result<()> {
+    pub(super) fn unmap_parts(&self, at: u64, bytes: u64) -> Result<()> {
         let end = at.checked_add(bytes).ok_or(EINVAL)?;
         if !at.is_multiple_of(PAGE) || end > USER_END {
             return Err(EINVAL);
@@ -185,7 +206,10 @@ impl Task {
         if end > USER_END {
             return Err(ENOMEM);
         }
-        self.in_parts(at, bytes, |at, bytes| space.discard(at, bytes))
-            .map(|()| 0)
+        self.in_parts(at, bytes, |at, bytes| space.discard(at, bytes))?;
+        match space.reach(at..end) < end {
+            true => Err(ENOMEM),
+            false => Ok(0),
+        }
     }
 }
