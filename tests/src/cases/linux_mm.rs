@@ -12,6 +12,7 @@ use crate::bench::Bench;
 pub(super) const CASES: &[Case] = &[
     case("linux-memory-as-on-linux", memory),
     case("linux-memory-shared-as-on-linux", shared),
+    case("linux-memory-placed-as-on-linux", placed),
     case("linux-memory-is-short", short),
 ];
 
@@ -24,6 +25,11 @@ fn memory(bench: &Bench<'_>) -> Result<()> {
 /// Pages that processes share, and locks and words in them.
 fn shared(bench: &Bench<'_>) -> Result<()> {
     as_on_linux(bench, "shared")
+}
+
+/// Where mappings come, and how they grow, shrink and move.
+fn placed(bench: &Bench<'_>) -> Result<()> {
+    as_on_linux(bench, "places")
 }
 
 fn as_on_linux(bench: &Bench<'_>, name: &str) -> Result<()> {

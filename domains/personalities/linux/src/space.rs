@@ -225,6 +225,11 @@ impl Space {
         layout::place(&self.maps.lock(), hint, bytes)
     }
 
+    /// What is mapped at an address.
+    pub fn area(&self, at: u64) -> Option<Area<Source>> {
+        self.maps.lock().find(at).cloned()
+    }
+
     /// Up to where a range is mapped from its start on.
     pub fn reach(&self, range: Range<u64>) -> u64 {
         self.maps.lock().reach(range)
@@ -359,6 +364,23 @@ impl Space {
         system.relieve(self, || {
             self.handle.touch(at, write && !is_prepared) != no_memory
         })
+    }
+
+    /// Fills a page. Whoever calls it has the lock of `layout`.
+    ///
+    /// # Errors
+    /// `ENOMEM`. The page is none of a program's own.
+    pub fn fill_page(&self, at: u64, content: &[u8]) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            if self.poke(at, content) == content.len() {
+                return Ok(());
+            }
+            match self.bring(at, true) {
+                Err(ENOMEM) if self.is_relieved(at, true) => {}
+                done => done?,
+            }
+        }
+        Err(ENOMEM)
     }
 
     /// Makes a page ready, as what is mapped is when nobody changes it.

@@ -8,6 +8,7 @@ pub mod limits;
 mod maps;
 mod opening;
 mod paths;
+mod remap;
 mod signalling;
 mod syncing;
 mod times;
@@ -107,6 +108,7 @@ impl Task {
                 thread::yield_now();
                 Ok(0)
             }
+            25 => self.remap([a[0], a[1], a[2], a[3], a[4]]),
             26 => self.store(a[0], a[1], a[2]),
             28 => self.advise(a[0], a[1], a[2]),
             34 => self.until(|| None::<u64>),
