@@ -2,7 +2,6 @@
 
 use crate::bring_up::Parts;
 use crate::line::Line;
-use crate::window::Window;
 use alloc::vec::Vec;
 use domain_rt::log;
 use interfaces::{Geometry, Handle, PciDevice, QueueLimits};
@@ -10,6 +9,7 @@ use lanes::start::Order;
 use lanes::{Batch, Device, Lanes};
 use virtio::block::{FLUSH, READ_ONLY};
 use virtio::device;
+use virtio_pci::Window;
 
 use crate::places::MOST_SEGMENTS;
 

@@ -2,7 +2,6 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`window`] | device registers and shared memory as `lib/hardware/virtio` wants them |
 //! | [`bring_up`] | from a PCI function to a running device |
 //! | [`disk`] | the device; the block queue that is open is in [`lanes`] |
 //! | [`line`], [`places`] | a virtqueue, and the requests that are with the device: no copy |
@@ -20,17 +19,13 @@ mod bring_up;
 mod disk;
 mod line;
 mod places;
-mod window;
 
 use alloc::sync::Arc;
-use domain_rt::{log, memory, thread};
-use interfaces::{
-    Block, BlockError, BlockQueue, Geometry, Handle, HardwareError, PciDevice, Raiser, RpcError,
-    RpcResult,
-};
+use domain_rt::{memory, thread};
+use interfaces::{Block, BlockError, BlockQueue, Geometry, Handle, PciDevice, Raiser, RpcResult};
 use lanes::start;
+use virtio_pci::refuse;
 
-use bring_up::Trouble;
 use disk::Disk;
 
 /// Brings the device up and starts the threads that take completions.
@@ -52,16 +47,6 @@ pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
     thread::spawn_small("watch", move || of_thread.watch())?;
     disk.announce();
     Handle::new(Shared(disk))
-}
-
-/// What the start answers.
-fn refuse(trouble: Trouble) -> RpcError {
-    log!("the device cannot be used: {trouble}");
-    match trouble {
-        Trouble::Rpc(error) | Trouble::Hardware(HardwareError::Rpc(error)) => error,
-        Trouble::Pci(error) => start::refusal(&error),
-        _ => RpcError::Refused,
-    }
 }
 
 /// The disk as an object that others call.

@@ -14,10 +14,10 @@ use lanes::{Batch, Desk, Job, PATIENCE, Room};
 use virtio::block::{self, Command, Status};
 use virtio::device::Registers;
 use virtio::queue::{Buffer, Queue};
+use virtio_pci::{Ring, Rings, Window};
 
 use crate::disk::Disk;
 use crate::places::{MOST_SEGMENTS, Places};
-use crate::window::{Rings, Window};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -55,13 +55,13 @@ impl Line {
     ///
     /// # Errors
     /// [`RpcError::NoMemory`].
-    pub fn new(
-        number: u16,
-        queue: Queue,
-        rings: Rings,
-        places: Places,
-        notify: Window,
-    ) -> Result<Self, RpcError> {
+    pub fn new(number: u16, ring: Ring, places: Places) -> Result<Self, RpcError> {
+        let Ring {
+            queue,
+            rings,
+            notify,
+            ..
+        } = ring;
         let desk = Desk::new(places.count() as u16)?;
         Ok(Line {
             number,

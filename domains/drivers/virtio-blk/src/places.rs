@@ -1,13 +1,11 @@
 //! Where the device finds the requests of block queues: for each that it can have at once a table
 //! of descriptors, a header, a range of sectors and a status byte.
 
-use crate::window::Rings;
 use domain_rt::io::DmaBuffer;
 use interfaces::{DmaAllocator, Handle};
 use virtio::block::{HEADER_BYTES, STATUS_UNSET, Status};
 use virtio::queue::{Buffer, DESCRIPTOR, Table};
-
-use crate::bring_up::Trouble;
+use virtio_pci::{PAGE, Rings, Trouble};
 
 /// Requests that can be with the device at once, by all virtqueues.
 pub const MOST: usize = 64;
@@ -21,7 +19,6 @@ const RANGE: usize = HEADER + 16;
 const STATUS: usize = RANGE + 16;
 /// Bytes of a place; a table lies at a multiple of 16.
 const BYTES: usize = STATUS + 16;
-const PAGE: usize = 4096;
 
 /// The places of all requests.
 pub struct Places {

@@ -1,6 +1,6 @@
 //! Device registers and shared memory, as `lib/hardware/virtio` wants them.
 
-use crate::bring_up::Trouble;
+use crate::Trouble;
 use alloc::sync::Arc;
 use domain_rt::io::{DmaBuffer, IoMem};
 use virtio::capability::Place;
