@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use domain_rt::sync::Mutex;
-use interfaces::{Batch, Net, NetError, RRef, Traffic};
+use interfaces::{Batch, Handle, Net, NetError, RRef, Raiser, Traffic};
 
 /// Bytes of an Ethernet header.
 const HEADER: usize = 14;
@@ -40,6 +40,7 @@ impl NullNet {
                 sent_bytes: 0,
                 received: 0,
                 received_bytes: 0,
+                dropped: 0,
             }),
         }
     }
@@ -78,6 +79,11 @@ impl Net for NullNet {
         queue.received += count as u64;
         queue.received_bytes += count as u64 * u64::from(MADE_UP);
         Ok(batch)
+    }
+
+    /// There are packets at any time, and none ever arrives.
+    fn tell(&self, raiser: Handle<dyn Raiser>) -> Result<(), NetError> {
+        Ok(raiser.raise()?)
     }
 
     fn traffic(&self) -> Result<Traffic, NetError> {

@@ -14,8 +14,8 @@
 use domain_rt::sync::Mutex;
 use domain_rt::{log, memory};
 use interfaces::{
-    Batch, Failure, Handle, Net, NetError, Packet, RRef, RVec, Respawn, RpcError, RpcResult,
-    Traffic,
+    Batch, Failure, Handle, Net, NetError, Packet, RRef, RVec, Raiser, Respawn, RpcError,
+    RpcResult, Traffic,
 };
 use respawn::Slot;
 
@@ -30,6 +30,7 @@ pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Net>> {
     match driver.call(|_| Ok(()), |device: &Handle<dyn Net>| device.address()) {
         Ok(address) => Handle::new(Shadow {
             address,
+            raiser: Mutex::new(None),
             driver: Mutex::new(driver),
         }),
         Err(NetError::Rpc(error)) => Err(error),
@@ -42,6 +43,9 @@ pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Net>> {
 
 struct Shadow {
     address: [u8; 6],
+    /// What is raised when packets arrive; each instance of the driver gets one. Locked within the
+    /// lock of the driver.
+    raiser: Mutex<Option<Handle<dyn Raiser>>>,
     /// Held during a call into the driver, which never waits for the wire: it costs less than a
     /// count of users, and a driver has a lock around its queue in any case.
     driver: Mutex<Slot<dyn Net>>,
@@ -60,13 +64,23 @@ fn fresh(room: usize) -> Result<RRef<Batch>, NetError> {
 }
 
 impl Shadow {
-    /// Whether a new instance of the driver has the address that others have been told.
+    /// Whether a new instance of the driver has the address that others have been told. It is told
+    /// whom to tell of packets.
     fn greet(&self, device: &Handle<dyn Net>) -> Result<(), NetError> {
-        if device.address()? == self.address {
-            return Ok(());
+        if device.address()? != self.address {
+            log!("the driver came back with another address");
+            return Err(NetError::Gone);
         }
-        log!("the driver came back with another address");
-        Err(NetError::Gone)
+        self.pass_on(device)
+    }
+
+    /// Tells the driver whom to tell of packets, if anybody wants to know.
+    fn pass_on(&self, device: &Handle<dyn Net>) -> Result<(), NetError> {
+        let raiser = self.raiser.lock();
+        match &*raiser {
+            Some(raiser) => device.tell(raiser.duplicate()?),
+            None => Ok(()),
+        }
     }
 
     /// Calls the driver. `again` says whether a call that died with its driver is repeated with the
@@ -116,6 +130,14 @@ impl Net for Shadow {
 
     fn receive(&self, batch: RRef<Batch>) -> Result<RRef<Batch>, NetError> {
         self.exchange(batch, |device, batch| device.receive(batch), true)
+    }
+
+    fn tell(&self, raiser: Handle<dyn Raiser>) -> Result<(), NetError> {
+        let mut driver = self.driver.lock();
+        let old = self.raiser.lock().replace(raiser);
+        drop(old);
+        let greet = |device: &Handle<dyn Net>| self.greet(device);
+        driver.call(greet, |device| self.pass_on(device))
     }
 
     fn traffic(&self) -> Result<Traffic, NetError> {
