@@ -3,8 +3,8 @@
 //!
 //! Nothing is listed that must not be there, for such a list would have to know all of cargo. What
 //! is not understood here is refused; so no build scripts, procedural macros, renamed packages,
-//! sources other than the registry, features of others, profiles, patches, other targets or
-//! unstable settings get in.
+//! sources other than the registry, features of others that were not vetted, profiles, patches,
+//! other targets or unstable settings get in.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::packages::Package;
-use crate::trust::Breach;
+use crate::trust::{Breach, IN_ONE_FOLDER};
 
 /// What is wrong with the manifest of `package`.
 ///
@@ -82,13 +82,21 @@ fn is_setting(table: &str, key: &str, value: &str) -> bool {
         ) => value == "true",
         ("[package.metadata.trefoil]", "image" | "entry" | "path" | "update") => is_text(value),
         ("[lib]", "test" | "doctest" | "bench") => matches!(value, "true" | "false"),
-        ("[dependencies]", name) => is_name(name) && (is_text(value) || is_source(value)),
+        ("[dependencies]", name) => is_name(name) && is_dependency(name, value),
         // They are not part of an image.
         ("[dev-dependencies]", name) => is_name(name) && is_whole(value),
         ("[lints]", "workspace") => value == "true",
         ("[lints.rust]", "unsafe_code") => value == "\"forbid\"",
         ("[lints.rust]", name) => is_name(name) && is_text(value),
         _ => false,
+    }
+}
+
+/// Whether `value` may be said of the package `name`.
+fn is_dependency(name: &str, value: &str) -> bool {
+    match IN_ONE_FOLDER.iter().find(|(_, listed, _)| *listed == name) {
+        Some((.., words)) => value == *words,
+        None => is_text(value) || is_source(value),
     }
 }
 
@@ -150,6 +158,33 @@ mod tests {
                     interfaces = { path = \"../../interfaces\" }\ncfg-if = \"1\"\n\
                     elf = { version = \"0.8\", default-features = false }\n";
         assert_eq!(wrong(text), [0; 0]);
+    }
+
+    #[test]
+    fn features_of_others_are_those_that_were_vetted() {
+        for (_, name, words) in IN_ONE_FOLDER {
+            let wrong = |name: &str, value: &str| {
+                let text = format!("[dependencies]\n{name} = {value}\n");
+                !wrong(&text).is_empty()
+            };
+            assert!(!wrong(name, words));
+            for value in [
+                words.replace("\"]", "\", \"std\"]"),
+                words.replace("default-features = false, ", ""),
+                words.replace("false", "true"),
+                words.replace(" }", ", package = \"other\" }"),
+                words.replace(" }", ", path = \"../other\" }"),
+                // The usual features, or none that was vetted with the others.
+                "\"0.14\"".into(),
+                "{ version = \"0.14\" }".into(),
+                "{ version = \"0.14\", default-features = false }".into(),
+                "{ path = \"../other\" }".into(),
+            ] {
+                assert_ne!(value, words);
+                assert!(wrong(name, &value), "{value}");
+            }
+            assert!(wrong("other", words));
+        }
     }
 
     #[test]

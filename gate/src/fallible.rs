@@ -18,11 +18,14 @@ const SERVICES: &[&str] = &[
     "domains/drivers/nvme",
     "domains/drivers/pci",
     "domains/drivers/virtio-blk",
+    "domains/drivers/virtio-net",
     "domains/fs",
     "domains/libs/gate",
     "domains/libs/lanes",
     "domains/libs/meter",
     "domains/libs/readonly",
+    "domains/libs/virtio-pci",
+    "domains/net",
     "domains/personalities/rv6",
     "domains/shadows",
     "lib/fs/ext2",
@@ -32,6 +35,7 @@ const SERVICES: &[&str] = &[
     "lib/fs/redo",
     "lib/unix/tty",
     "lib/fs/vfs",
+    "lib/net",
 ];
 
 /// Words that allocate as much as it takes, or end the domain.
@@ -63,6 +67,7 @@ const BOUNDED: &[(&str, usize, &str)] = &[
     ("domains/drivers/pci/src/options.rs", 1, START),
     ("domains/drivers/virtio-blk/src/bring_up.rs", 1, START),
     ("domains/drivers/virtio-blk/src/line.rs", 1, START),
+    ("domains/drivers/virtio-net/src/lane.rs", 2, START),
     ("domains/fs/ext2/src/lib.rs", 1, START),
     ("domains/fs/ramfs/src/lib.rs", 1, START),
     ("domains/shadows/keep/src/options.rs", 1, START),
@@ -136,6 +141,8 @@ const BOUNDED: &[(&str, usize, &str)] = &[
     ),
     ("lib/fs/vfs/src/files.rs", 2, START),
     ("lib/fs/vfs/src/walk.rs", 3, PATH),
+    ("lib/net/endpoint/src/echo.rs", 3, START),
+    ("lib/net/endpoint/src/wire.rs", 2, START),
 ];
 
 /// The words in `text`, the source of `file` (from the project's root), that nothing bounds.

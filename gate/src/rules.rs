@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::packages::{Dependency, Package, Packages};
 use crate::project::Project;
-use crate::trust::{Breach, VETTED};
+use crate::trust::{Breach, IN_ONE_FOLDER, VETTED};
 
 /// What kind of folder a package stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,11 +111,11 @@ fn zone_of(folder: &Path) -> Zone {
 /// The dependencies of `package` that it may not have.
 pub fn dependencies(project: &Project, package: &Package) -> Vec<Breach> {
     let own = zone(project, package);
-    let is_testing = project.relative(&package.folder).starts_with(TESTING);
+    let folder = project.relative(&package.folder);
     let manifest = package.folder.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).unwrap_or_default();
     let wrong = package.dependencies.iter().filter_map(|dependency| {
-        let text_of = forbidden(project, own, is_testing, dependency)?;
+        let text_of = forbidden(project, own, folder, dependency)?;
         let line = text.lines().position(|line| {
             line.trim_start()
                 .trim_matches('"')
@@ -138,7 +138,7 @@ const TESTING: &str = "domains/testing";
 fn forbidden(
     project: &Project,
     own: Zone,
-    is_testing: bool,
+    folder: &Path,
     dependency: &Dependency,
 ) -> Option<String> {
     let name = &dependency.name;
@@ -155,12 +155,12 @@ fn forbidden(
     }
     let Some(path) = &dependency.path else {
         return match own.is_linked() {
-            true => not_vetted(dependency),
+            true => not_vetted(folder, dependency),
             false => None,
         };
     };
     let other = zone_of(project.relative(path));
-    if name == HOSTILE && !is_testing {
+    if name == HOSTILE && !folder.starts_with(TESTING) {
         return Some(format!(
             "`{name}`: only what stands in {TESTING} may call with hostile values"
         ));
@@ -183,9 +183,13 @@ fn forbidden(
     }
 }
 
-/// Why a package of the registry must not be linked.
-fn not_vetted(dependency: &Dependency) -> Option<String> {
+/// Why a package of the registry must not be linked by that of ours in `folder`.
+fn not_vetted(folder: &Path, dependency: &Dependency) -> Option<String> {
     let Dependency { name, version, .. } = dependency;
+    let only = IN_ONE_FOLDER.iter().find(|(_, listed, _)| listed == name);
+    if let Some((only, ..)) = only.filter(|(only, ..)| folder != Path::new(only)) {
+        return Some(format!("`{name}` is for {only} alone (gate/src/trust.rs)"));
+    }
     let listed = VETTED.iter().find(|(vetted, _)| vetted == name);
     match listed {
         None => Some(format!(

@@ -50,6 +50,8 @@ impl Toolchain {
             name.starts_with("CARGO_PKG_")
                 || name.starts_with("CARGO_MANIFEST")
                 || name.starts_with("RUSTUP_TOOLCHAIN")
+                // The build script of a linked package takes its bounds from them.
+                || name.starts_with("SMOLTCP_")
         };
         for (name, _) in env::vars_os().filter(|(name, _)| inherited(name)) {
             command.env_remove(name);

@@ -17,13 +17,26 @@ use crate::packages::Package;
 /// The registry's packages that may be linked into the kernel, a domain or a library for them, and
 /// the version that a manifest has to ask for, since older ones may have holes that safe code gets
 /// through. One that nothing links any more is struck.
-pub const VETTED: [(&str, &str); 5] = [
+pub const VETTED: [(&str, &str); 6] = [
     ("cpufeatures", "0.3"),
     ("cfg-if", "1"),
     ("ed25519-compact", "2.1"),
     ("elf", "0.8"),
     ("sha2", "0.11"),
+    ("smoltcp", "0.14"),
 ];
+
+/// Packages that only one of ours may link, and in these words alone: that one's folder, the
+/// package, and all that a manifest may say of it. Features switch on code that nobody vetted, the
+/// usual ones too, and the more of a large package is in everybody's reach, the more has to hold.
+pub const IN_ONE_FOLDER: [(&str, &str, &str); 1] = [(
+    "lib/net/endpoint",
+    "smoltcp",
+    "{ version = \"0.14\", default-features = false, features = [\"alloc\", \"medium-ethernet\", \
+     \"proto-ipv4\", \"proto-dhcpv4\", \"socket-tcp\", \"socket-tcp-reno\", \"socket-dhcpv4\", \
+     \"auto-icmp-echo-reply\", \"iface-neighbor-cache-count-64\", \
+     \"assembler-max-segment-count-32\"] }",
+)];
 
 /// A breach of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

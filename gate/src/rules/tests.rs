@@ -19,13 +19,8 @@ fn depends(folder: &str, name: &str, path: Option<&str>, kind: &str) -> Option<S
         version: version.into(),
         kind: kind.into(),
     };
-    let is_testing = folder.starts_with(TESTING);
-    forbidden(
-        &project(),
-        zone_of(Path::new(folder)),
-        is_testing,
-        &dependency,
-    )
+    let folder = Path::new(folder);
+    forbidden(&project(), zone_of(folder), folder, &dependency)
 }
 
 #[test]
@@ -169,6 +164,29 @@ fn packages_that_were_vetted_are_there() {
     let lock = std::fs::read_to_string(lock).expect("the workspace has one");
     for (name, _) in VETTED {
         assert!(lock.contains(&format!("\nname = \"{name}\"\n")), "{name}");
+    }
+}
+
+/// Neither a folder beside it nor one within may have what is for one folder alone.
+#[test]
+fn packages_that_are_for_one_folder() {
+    for (only, name, _) in IN_ONE_FOLDER {
+        let vetted = VETTED.iter().find(|(vetted, _)| *vetted == name);
+        let (_, version) = vetted.expect("it is on the list of all");
+        let depends = |folder: &str| depends(folder, &format!("{name} ^{version}"), None, "normal");
+        assert_eq!(depends(only), None);
+        for folder in [
+            "domains/net/stack",
+            "domains/libs/respawn",
+            "lib/net",
+            "lib/net/endpoint2",
+            "lib/net/endpoint/inner",
+            "lib/fs/ext2",
+            "kernel/isolation",
+            "runtime",
+        ] {
+            assert!(depends(folder).is_some(), "{folder}");
+        }
     }
 }
 
