@@ -77,6 +77,7 @@ impl Observed {
             disk: self.disk.clone(),
             rw: self.rw,
             no_disk: self.no_disk,
+            no_net: true,
             smp: self.processors,
             memory: Some(self.memory.clone()),
             kvm: self.kvm,

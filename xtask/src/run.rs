@@ -20,6 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use machine::debian;
 use machine::disk;
+use machine::network::{self, Forward, Network};
 use machine::nvme;
 use machine::preflight;
 use machine::qemu::{Ended, Event, Guest, Machine, WRITES_UNJOURNALED, exec_word};
@@ -99,12 +100,40 @@ pub struct Options {
     /// static program into the archive, as `busybox`
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
+    /// Boot without a network device
+    #[arg(long, conflicts_with_all = ["forward", "tap", "address"])]
+    pub no_net: bool,
+    /// Let this port of the host's loopback address lead to the system's port GUEST (TCP)
+    #[arg(long, value_name = "HOST:GUEST", conflicts_with = "tap")]
+    pub forward: Vec<Forward>,
+    /// Put the network device behind this tap interface, in place of QEMU's user network
+    #[arg(long, value_name = "IF", value_parser = network::interface)]
+    pub tap: Option<String>,
+    /// The system's address, as 10.0.0.2/24 or 10.0.0.2/24,ROUTER; DHCP tells it unless said
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Option<String>,
     /// Show the kernel's log on standard error
     #[arg(long)]
     pub log: bool,
     /// End the system after so many seconds, with status 124 (without a terminal: 600)
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
+}
+
+impl Options {
+    /// What is behind the network device.
+    fn network(&self) -> Option<Network> {
+        let user = || Network::User {
+            is_open: true,
+            forwards: self.forward.clone(),
+        };
+        let wanted = !self.no_net && !self.statics;
+        let tap = |name| Network::Tap {
+            name,
+            namespace: None,
+        };
+        wanted.then(|| self.tap.clone().map_or_else(user, tap))
+    }
 }
 
 /// The command; its result is our exit status.
@@ -146,6 +175,11 @@ pub(crate) fn run_with(
     (machine.disk, default) = chosen_disk(project, options, system, made)?;
     machine.more_disks.clone_from(&options.disk2);
     machine.nvme.clone_from(&options.nvme);
+    machine.network = options.network();
+    let address = options.address.iter();
+    machine
+        .words
+        .extend(address.map(|it| format!("address={it}")));
     let memory = || {
         if system == System::Debian {
             "1G"

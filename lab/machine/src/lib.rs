@@ -12,6 +12,7 @@
 //! - [`disk`]: file system images made with the host's tools; [`image`]: what is on one;
 //! - [`nbd`]: a disk served to QEMU;
 //! - [`debian`]: a disk with Debian's packages; [`programs`]: whether one has a shell;
+//! - [`network`]: what is behind a network device;
 //! - [`manifests`]: changes of the default manifest;
 //! - [`nvme`]: the system with its disk behind an NVMe controller.
 
@@ -23,6 +24,7 @@ pub mod image;
 pub mod log;
 pub mod manifests;
 pub mod nbd;
+pub mod network;
 pub mod nvme;
 pub mod preflight;
 pub mod programs;

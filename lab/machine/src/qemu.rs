@@ -4,6 +4,7 @@
 //! what the system writes to its standard error. COM2 and COM3 go to files. The system ends the
 //! machine by ACPI or through the `isa-debug-exit` device, which carries a status out.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +15,7 @@ use anyhow::{Context, Result};
 use trefoil_gate::tool;
 
 pub use crate::guest::{Ended, Event, Guest};
+use crate::network::Network;
 use crate::{slot, stacks};
 
 /// What the machine consists of and what it boots.
@@ -51,6 +53,8 @@ pub struct Machine {
     /// When the first of the further disks, or the NVMe disk, fails: a file of rules for QEMU's
     /// `blkdebug`.
     pub disk_faults: Option<PathBuf>,
+    /// What is behind its network device, if it has one.
+    pub network: Option<Network>,
     /// Number of processors.
     pub processors: u32,
     /// Memory, as QEMU writes it: "256M".
@@ -104,6 +108,7 @@ impl Machine {
             nvme: None,
             has_slot: false,
             disk_faults: None,
+            network: None,
             processors: 1,
             memory: "256M".into(),
             memory_file: None,
@@ -130,6 +135,7 @@ impl Machine {
         all.extend(self.first_disk());
         all.extend(self.further_disks());
         all.extend(self.nvme_disk());
+        all.extend(self.network.iter().flat_map(Network::arguments));
         all.extend(self.ports());
         if self.debugger {
             all.push("-S".into());
@@ -308,14 +314,18 @@ impl Machine {
     /// The command that runs the machine. It is killed when we end, whatever the reason.
     fn command(&self) -> Result<Command> {
         let qemu = tool::need("qemu-system-x86_64", "qemu-system-x86")?;
-        let mut command = match tool::find("setpriv") {
-            None => Command::new(qemu),
-            Some(setpriv) => {
-                let mut command = Command::new(setpriv);
-                command.args(["--pdeathsig", "KILL"]).arg(qemu);
-                command
-            }
-        };
+        let mut words = Vec::new();
+        if let Some(setpriv) = tool::find("setpriv") {
+            words.extend([setpriv.into(), "--pdeathsig".into(), "KILL".into()]);
+        }
+        if let Some(process) = self.network.as_ref().and_then(Network::namespace) {
+            let nsenter = tool::need("nsenter", "util-linux")?;
+            let of_process = format!("--net=/proc/{process}/ns/net");
+            words.extend([nsenter.into(), of_process.into()]);
+        }
+        words.push(OsString::from(qemu));
+        let mut command = Command::new(words.remove(0));
+        command.args(words);
         command.args(self.arguments());
         Ok(command)
     }
@@ -398,7 +408,7 @@ fn has_quick_firmware() -> bool {
 }
 
 /// A file name in one of QEMU's comma-separated options.
-fn escaped(file: &Path) -> String {
+pub(crate) fn escaped(file: &Path) -> String {
     file.display().to_string().replace(',', ",,")
 }
 

@@ -33,6 +33,7 @@ mod linux_tools;
 mod manifests;
 mod mapping;
 mod mounts;
+mod network;
 mod nvme;
 mod order;
 mod power;
@@ -101,6 +102,7 @@ pub fn all() -> Vec<Case> {
         profile::CASES,
         pulled::CASES,
         mounts::CASES,
+        network::CASES,
         faults::CASES,
         gdb::CASES,
         fuzz::CASES,
