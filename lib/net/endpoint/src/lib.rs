@@ -27,8 +27,9 @@ mod tests;
 mod wire;
 
 use alloc::vec::Vec;
+use core::net::Ipv4Addr;
 
-use smoltcp::iface::{Config, SocketHandle, SocketSet};
+use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::dhcpv4;
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Cidr};
@@ -77,13 +78,10 @@ impl Endpoint {
         seed: u64,
         now: u64,
     ) -> Result<Self, NoUnicast> {
-        let hardware = EthernetAddress(hardware);
-        if !hardware.is_unicast() || hardware.0 == [0; 6] {
+        if !EthernetAddress(hardware).is_unicast() || hardware == [0; 6] {
             return Err(NoUnicast);
         }
-        let mut config = Config::new(hardware.into());
-        config.random_seed = seed;
-        let wire = Wire::new(config, instant(now));
+        let wire = Wire::new(hardware, seed, instant(now));
         let mut sockets = SocketSet::new(Vec::new());
         let echo = settings.echo.map(|port| Echo::new(port, &mut sockets));
         let lease = match settings.fixed {
@@ -178,9 +176,10 @@ impl Endpoint {
                 address, prefix, ..
             }) = address
             {
-                // There is room: the list is empty.
+                // There is room for two in the list.
                 let _ = list.push(IpCidr::Ipv4(Ipv4Cidr::new(address, prefix)));
             }
+            let _ = list.push(IpCidr::Ipv4(Ipv4Cidr::new(Ipv4Addr::LOCALHOST, 8)));
         });
         let routes = self.wire.interface().routes_mut();
         routes.remove_default_ipv4_route();

@@ -5,12 +5,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-use smoltcp::iface::{Config, SocketHandle, SocketSet};
+use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::tcp::{Socket, SocketBuffer};
 use smoltcp::wire::{
-    DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, EthernetFrame, EthernetProtocol,
-    IpCidr, Ipv4Cidr, Ipv4Packet, UdpPacket, UdpRepr,
+    DhcpMessageType, DhcpPacket, DhcpRepr, EthernetFrame, EthernetProtocol, IpCidr, Ipv4Cidr,
+    Ipv4Packet, UdpPacket, UdpRepr,
 };
 
 use crate::wire::Wire;
@@ -55,8 +55,7 @@ struct Peer {
 
 impl Peer {
     fn new() -> Self {
-        let hardware = EthernetAddress(PEER_HARDWARE);
-        let mut wire = Wire::new(Config::new(hardware.into()), instant(0));
+        let mut wire = Wire::new(PEER_HARDWARE, 3, instant(0));
         wire.interface().update_ip_addrs(|list| {
             list.push(IpCidr::Ipv4(Ipv4Cidr::new(PEER, 24)))
                 .expect("room");
