@@ -35,6 +35,11 @@ impl Echo {
         }
     }
 
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Gives back what has come; whether there was anything to do.
     pub fn serve(&mut self, set: &mut SocketSet<'static>) -> bool {
         let mut any = false;
