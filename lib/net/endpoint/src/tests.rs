@@ -1,6 +1,8 @@
 //! An end against a peer of smoltcp's, over a wire in memory and in virtual time; and against
 //! frames that lie.
 
+mod sockets;
+
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
