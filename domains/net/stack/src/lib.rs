@@ -3,9 +3,11 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`line`] | the driver, also after it has crashed, and what arrives from it |
+//! | [`doors`] | sockets, which others call |
 //!
-//! One thread does everything: packets, timers, the echo service. It waits only for the event that
-//! the driver raises, with the next timer as the deadline. When the driver crashes, the packets
+//! One thread has the packets, timers and the echo service. It waits only for the event that the
+//! driver raises and the bell that those ring who have used a socket, with the next timer as the
+//! deadline. When the driver crashes, the packets
 //! that it had are lost as on a wire, and the next instance is asked for; connections notice a
 //! delay. There is no shadow between: it would know nothing that the stack does not.
 #![no_std]
@@ -13,12 +15,16 @@
 
 extern crate alloc;
 
+mod doors;
 mod line;
+
+use alloc::sync::Arc;
 
 use domain_rt::{log, memory, thread, time};
 use endpoint::{Endpoint, Fixed, Next, Settings};
-use interfaces::{Events, Handle, NetError, RVec, Random, Respawn, RpcError, RpcResult};
+use interfaces::{Events, Handle, NetError, RVec, Random, Respawn, RpcError, RpcResult, Sockets};
 
+use doors::{Entrance, Stack};
 use line::Line;
 
 /// The shortest sleep, in nanoseconds: so often a timer that is always due can come.
@@ -39,7 +45,7 @@ pub fn start(
     events: Handle<dyn Events>,
     random: Handle<dyn Random>,
     options: RVec<u8>,
-) -> RpcResult<()> {
+) -> RpcResult<Handle<dyn Sockets>> {
     memory::reserve(memory::SERVICE)?;
     let text = core::str::from_utf8(&options).unwrap_or("(no text)");
     let settings = Settings::parse(text).map_err(|word| {
@@ -47,7 +53,7 @@ pub fn start(
         RpcError::Refused
     })?;
     let seed = seed(&random)?;
-    let (line, address) = match Line::new(driver, events) {
+    let (mut line, address) = match Line::new(driver, events.duplicate()?) {
         Ok(found) => found,
         Err(NetError::Rpc(error)) => return Err(error),
         Err(error) => {
@@ -59,7 +65,11 @@ pub fn start(
         log!("the hardware address is not that of one device");
         RpcError::Refused
     })?;
-    thread::spawn("packets", move || serve(line, endpoint))
+    let (stack, bell) = Stack::new(endpoint, events)?;
+    line.hear(bell)?;
+    let of_thread = stack.clone();
+    thread::spawn("packets", move || serve(line, &of_thread))?;
+    Handle::new(Entrance(stack))
 }
 
 /// A random number, on which the first numbers of connections depend.
@@ -73,27 +83,22 @@ fn seed(random: &Handle<dyn Random>) -> RpcResult<u64> {
 }
 
 /// The body of the thread.
-fn serve(mut line: Line, mut endpoint: Endpoint) {
+fn serve(mut line: Line, stack: &Arc<Stack>) {
     let mut shown = None;
     loop {
-        let (next, has_more) = match turn(&mut line, &mut endpoint) {
-            Ok(done) => done,
-            Err(_) => {
-                // What is lost with the driver is sent again when its time has come.
-                time::sleep(PAUSE);
-                continue;
-            }
-        };
-        if endpoint.address() != shown {
-            shown = endpoint.address();
+        let (next, has_more) = turn(&mut line, stack);
+        let address = stack.core().endpoint.address();
+        if address != shown {
+            shown = address;
             show(shown);
         }
         let now = time::now();
-        let deadline = match next {
-            _ if has_more => continue,
-            Next::AtOnce => continue,
-            Next::At(at) => Some(at.max(now.saturating_add(SHORTEST))),
-            Next::Never => None,
+        let deadline = match (next, has_more) {
+            // What is lost with the driver is sent again when its time has come.
+            (_, Err(_)) => Some(now.saturating_add(PAUSE)),
+            (_, Ok(true)) | (Next::AtOnce, _) => continue,
+            (Next::At(at), _) => Some(at.max(now.saturating_add(SHORTEST))),
+            (Next::Never, _) => None,
         };
         if let Err(error) = line.wait(deadline) {
             log!("cannot wait for packets: {error}");
@@ -103,18 +108,32 @@ fn serve(mut line: Line, mut endpoint: Endpoint) {
 }
 
 /// Takes packets in, does what there is to do, and sends packets: when there is something to do
-/// again, and whether the driver may have more packets.
-fn turn(line: &mut Line, endpoint: &mut Endpoint) -> Result<(Next, bool), NetError> {
-    let mut has_more = true;
+/// again, and whether the driver may have more packets, if there is one.
+fn turn(line: &mut Line, stack: &Stack) -> (Next, Result<bool, NetError>) {
+    let received = receive(line, stack);
+    let next = stack.turn();
+    let sent = match received {
+        Ok(has_more) => line
+            .send(|| stack.core().endpoint.take())
+            .map(|()| has_more),
+        Err(error) => Err(error),
+    };
+    if sent.is_err() {
+        // They are lost, as on a wire that leads nowhere.
+        while stack.core().endpoint.take().is_some() {}
+    }
+    (next, sent)
+}
+
+/// Takes packets in; whether there may be more.
+fn receive(line: &mut Line, stack: &Stack) -> Result<bool, NetError> {
     for _ in 0..MOST_BATCHES {
-        has_more = line.receive(|frame| endpoint.receive(frame))?;
+        let has_more = line.receive(|frame| stack.core().endpoint.receive(frame))?;
         if !has_more {
-            break;
+            return Ok(false);
         }
     }
-    let next = endpoint.turn(time::now());
-    line.send(|| endpoint.take())?;
-    Ok((next, has_more))
+    Ok(true)
 }
 
 /// Says in the log which address there is now.

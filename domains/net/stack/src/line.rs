@@ -5,10 +5,12 @@ use alloc::vec::Vec;
 use domain_rt::log;
 use interfaces::{
     Batch, BindError, Event, Events, Failure, Fired, Handle, Net, NetError, NewEvent, Packet, RRef,
-    RVec, Respawn, RpcResult, WaitWord,
+    RVec, Respawn, RpcError, RpcResult, WaitWord,
 };
 use respawn::Slot;
 
+/// Events that are told at once.
+const TOLD: usize = 4;
 /// Packets of a batch.
 const BATCH: usize = 32;
 /// An event that was not raised.
@@ -22,6 +24,8 @@ const NOT_FIRED: Fired = Fired {
 pub struct Line {
     driver: Slot<dyn Net>,
     bell: Bell,
+    /// The event by which others have a turn made. Its tag is 0.
+    others: Option<Handle<dyn Event>>,
     /// The batch that is not under way.
     batch: Option<RRef<Batch>>,
 }
@@ -32,7 +36,7 @@ struct Bell {
     word: Handle<dyn WaitWord>,
     /// That of the present instance of the driver. It ends with that one.
     event: Option<Handle<dyn Event>>,
-    /// The tag of that event: how many there have been.
+    /// The tag of that event: how many there have been, from 1 on.
     tag: u64,
     /// The hardware address that others have been told.
     address: Option<[u8; 6]>,
@@ -57,11 +61,26 @@ impl Line {
                 tag: 0,
                 address: None,
             },
+            others: None,
             batch: None,
         };
         let Line { driver, bell, .. } = &mut line;
         let address = driver.call(|device| bell.hang(device), |device| device.address())?;
         Ok((line, address))
+    }
+
+    /// From now on a wait ends when `event` is raised, too.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub fn hear(&mut self, event: Handle<dyn Event>) -> RpcResult<()> {
+        match event.bind(self.bell.word.duplicate()?, 0) {
+            Ok(()) => {}
+            Err(BindError::Rpc(error)) => return Err(error),
+            Err(_) => return Err(RpcError::Refused),
+        }
+        self.others = Some(event);
+        Ok(())
     }
 
     /// Has `take` look at the packets that have arrived, a batch of them at most; whether there may
@@ -113,13 +132,13 @@ impl Line {
         }
     }
 
-    /// Waits until packets have arrived, the driver is gone, or the time `deadline` (nanoseconds
-    /// since boot) has come.
+    /// Waits until packets have arrived, somebody wants a turn, the driver is gone, or the time
+    /// `deadline` (nanoseconds since boot) has come.
     ///
     /// # Errors
     /// Those of the call.
     pub fn wait(&mut self, deadline: Option<u64>) -> RpcResult<()> {
-        let room = RVec::filled(NOT_FIRED, 1)?;
+        let room = RVec::filled(NOT_FIRED, TOLD)?;
         let fired = self.bell.word.wait(deadline, room)?;
         let tag = self.bell.tag;
         if fired.iter().any(|fired| fired.ended && fired.tag == tag) {
