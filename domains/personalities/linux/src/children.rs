@@ -142,17 +142,10 @@ impl System {
             Some(parent) => signal != SIGCHLD || parent.waits_for_children(),
             None => is_first,
         };
-        let gone = match is_kept {
-            true => {
-                if let Some(entry) = table.get_mut(id) {
-                    entry.status = Some(status);
-                }
-                None
-            }
-            false => table.remove(id),
-        };
+        if let Some(entry) = table.get_mut(id).filter(|_| is_kept) {
+            entry.status = Some(status);
+        }
         drop(table);
-        drop(gone);
         let terminal = self.terminal.as_ref();
         let foreground = terminal.and_then(|terminal| terminal.leave(id));
         for group in left.into_iter().chain(foreground) {
@@ -162,9 +155,18 @@ impl System {
             signal,
             ..of_child(id, status)
         };
-        match parent {
+        match &parent {
             Some(parent) => parent.child_changed(info),
             None => self.ended.notify_all(),
+        }
+        if is_kept {
+            return;
+        }
+        // Not before: a parent that finds no child any more has got the signal.
+        let gone = self.table.lock().remove(id);
+        drop(gone);
+        if let Some(parent) = parent {
+            parent.wake();
         }
     }
 

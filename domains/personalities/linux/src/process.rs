@@ -305,6 +305,11 @@ impl Process {
     /// wanted.
     pub fn child_changed(&self, info: Info) {
         self.signal(info, None);
+        self.wake();
+    }
+
+    /// Has all threads that wait look again.
+    pub fn wake(&self) {
         let members = self.members.lock();
         members.threads.iter().for_each(|(_, ears)| ears.ring());
     }
