@@ -1,10 +1,11 @@
 //! How often and how fast a domain that crashed is started again.
 //!
 //! A [`Budget`] counts crashes in a sliding window. The first crash is answered at once, the
-//! following ones after a pause that doubles each time (up to the gap at which the budget lasts),
-//! and when the window holds as many crashes as the budget allows, the domain stays down: a domain
-//! that crashes on the same input again and again must not keep the machine busy for ever. Time is
-//! an argument, so tests replay exactly.
+//! following ones not before a time has passed since the one before, which doubles each time (up to
+//! the gap at which the budget lasts), and when the window holds as many crashes as the budget
+//! allows, the domain stays down: a domain that crashes on the same input again and again must not
+//! keep the machine busy for ever. One that has served for longer than that in between is started
+//! at once, however often it has crashed. Time is an argument, so tests replay exactly.
 //!
 //! What its callers say of an instance that has not crashed counts as no crash ([`Complaints`]).
 //!
@@ -17,9 +18,10 @@ extern crate alloc;
 
 use alloc::collections::VecDeque;
 
-/// The pause before the second restart in a window, in nanoseconds; it doubles from there.
+/// The least time from one crash to the restart after the next one in a window, in nanoseconds; it
+/// doubles from there.
 pub const FIRST_PAUSE: u64 = 10_000_000;
-/// The longest pause, in nanoseconds.
+/// The longest such time, in nanoseconds.
 pub const LONGEST_PAUSE: u64 = 1_000_000_000;
 
 /// A shorter pause is none: it is less than a start takes, and protects nobody.
@@ -153,13 +155,15 @@ impl Budget {
             return Verdict::GiveUp;
         }
         let count = self.crashes.count(now) + 1;
+        let before = self.crashes.recent.back().copied().unwrap_or(now);
         self.crashes.recent.push_back(now);
         if count >= self.most {
             self.gave_up = true;
             self.crashes.recent = VecDeque::new();
             return Verdict::GiveUp;
         }
-        let pause = pause(count).min(self.gap());
+        let distance = pause(count).min(self.gap());
+        let pause = distance.saturating_sub(now.saturating_sub(before));
         let is_felt = pause >= SHORTEST_PAUSE;
         Verdict::RestartAfter(if is_felt { pause } else { 0 })
     }
@@ -171,7 +175,8 @@ impl Budget {
     }
 }
 
-/// The pause after crash number `count` in a window: 0, 10, 20, 40 ms and so on.
+/// The least time between crash number `count` in a window and the start that follows, counted from
+/// the crash before: 0, 10, 20, 40 ms and so on.
 fn pause(count: usize) -> u64 {
     match count {
         0 | 1 => 0,
@@ -193,11 +198,25 @@ mod tests {
     fn five_crashes_in_ten_seconds_end_it() {
         let mut budget = Budget::new(5, 10 * SECOND);
         let pauses = [0, 10, 20, 40].map(|ms| Verdict::RestartAfter(ms * 1_000_000));
-        for (number, pause) in pauses.into_iter().enumerate() {
-            assert_eq!(budget.crashed(number as u64 * SECOND), pause);
+        for pause in pauses {
+            assert_eq!(budget.crashed(SECOND), pause);
         }
         assert_eq!(budget.crashed(9 * SECOND), Verdict::GiveUp);
         assert!(budget.gave_up());
+    }
+
+    /// Each later crash would else keep those waiting for longer who call it.
+    #[test]
+    fn what_has_served_long_enough_is_started_at_once() {
+        let mut budget = Budget::new(100, 10 * SECOND);
+        for number in 1..1000 {
+            // The gap is 100 ms.
+            let verdict = budget.crashed(number * SECOND / 8);
+            assert_eq!(verdict, Verdict::RestartAfter(0), "crash {number}");
+        }
+        // What has served for a part of the time waits for the rest of it.
+        let rest = Verdict::RestartAfter(30_000_000);
+        assert_eq!(budget.crashed(999 * SECOND / 8 + 70_000_000), rest);
     }
 
     #[test]
