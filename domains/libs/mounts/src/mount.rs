@@ -20,7 +20,7 @@ use interfaces::{
     Failure, FileKind, FileSystem, FsError, FsVolume, Handle, Hold, LaneOutcome, Metadata, RVec,
     Respawn, RpcError, Taken, Walked,
 };
-use respawn::Absent;
+use respawn::{Absent, Patience};
 
 use crate::known::{Known, is_gone};
 use crate::lanes::Lanes;
@@ -179,6 +179,7 @@ pub struct Mount {
     passage: Arc<Passage>,
     /// For changes that must not be made twice.
     lanes: Lanes,
+    patience: Patience,
 }
 
 impl Mount {
@@ -192,6 +193,7 @@ impl Mount {
             seats: Mutex::default(),
             passage: Arc::default(),
             lanes: Lanes::default(),
+            patience: Patience::default(),
         }
     }
 
@@ -232,6 +234,7 @@ impl Mount {
             seats: Mutex::default(),
             passage: Arc::default(),
             lanes: Lanes::default(),
+            patience: Patience::default(),
         })
     }
 
@@ -333,7 +336,11 @@ impl Mount {
             }
             Err(error) => {
                 log!("{} stays down: {error}", self.name);
-                Err(FsError::Down)
+                match error {
+                    // These say more, and the next call may go through.
+                    Absent::Unasked(error) if !error.is_gone() => Err(error.into()),
+                    _ => Err(FsError::Down),
+                }
             }
         }
     }
@@ -538,13 +545,12 @@ impl Mount {
         let Some(respawn) = &self.respawn else {
             return Err(Absent::GaveUp);
         };
-        // Of one that goes on it is no answer that it was ended while it started.
+        // Of one that goes on it is no answer that it does not start just now.
         let served = self.current().is_some_and(|live| live.lineage.is_some());
-        let found = respawn::until_answered(|| match find(respawn, failed) {
-            Err(Absent::CannotStart(_)) if served => None,
-            answer => Some(answer),
-        });
-        let (id, greeting) = found.unwrap_or(Err(Absent::KeepsDying))?;
+        let (id, greeting) = match served {
+            true => self.patience.wait(|| find(respawn, failed))?,
+            false => find(respawn, failed)?,
+        };
         let Greeting { fs, root, lineage } = greeting;
         // Without a lineage calls could not be made again that an update cuts off.
         if lineage.is_some()

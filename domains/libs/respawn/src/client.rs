@@ -9,11 +9,14 @@ use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
 use interfaces::{Failure, Gate, Handle, Interface, Respawn, RpcError, RpcResult};
 
 use crate::fetch::{Live, fetch};
+use crate::patience::Patience;
 use crate::{exhausted, until_answered};
 
 struct State<I: ?Sized + Interface> {
     current: Option<Arc<Live<I>>>,
     asking: bool,
+    /// There was an instance.
+    served: bool,
     /// Threads that wait for the one that asks.
     waiting: u32,
 }
@@ -27,6 +30,7 @@ pub struct Client<I: ?Sized + Interface> {
     /// What it is called in the log.
     what: &'static str,
     set_up: SetUp<I>,
+    patience: Patience,
     state: Mutex<State<I>>,
     answered: Condvar,
 }
@@ -46,12 +50,14 @@ impl<I: ?Sized + Interface> Client<I> {
         let state = Mutex::new(State {
             current: None,
             asking: false,
+            served: false,
             waiting: 0,
         });
         Client {
             respawn,
             what,
             set_up: Box::new(set_up),
+            patience: Patience::default(),
             state,
             answered: Condvar::new(),
         }
@@ -94,7 +100,8 @@ impl<I: ?Sized + Interface> Client<I> {
         }
     }
 
-    /// Asks for an instance, on behalf of all threads that wait.
+    /// Asks for an instance, on behalf of all threads that wait. Where there was one it is no
+    /// answer that the next does not start just now.
     fn ask<E: Failure>(
         &self,
         mut state: MutexGuard<'_, State<I>>,
@@ -103,15 +110,21 @@ impl<I: ?Sized + Interface> Client<I> {
         state.asking = true;
         // The handle to the dead instance is given up outside of the lock.
         let old = state.current.take();
+        let served = state.served;
         drop(state);
         drop(old);
         let set_up = |service: &Handle<I>| (self.set_up)(service).map_err(E::from);
-        let found = fetch(&self.respawn, failed, set_up);
+        let attempt = || fetch(&self.respawn, failed, set_up);
+        let found = match served {
+            true => self.patience.wait(attempt),
+            false => attempt(),
+        };
         let answer = found
             .map(Arc::new)
             .map_err(|why| why.tell(self.what, E::gone()));
         let mut state = self.state.lock();
         state.asking = false;
+        state.served |= answer.is_ok();
         state.current = answer.as_ref().ok().cloned();
         let waiting = state.waiting;
         drop(state);

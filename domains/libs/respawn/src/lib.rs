@@ -5,6 +5,7 @@
 //! - [`Client`]: the present instance, shared by all threads of a domain;
 //! - [`Buffer`]: what a call fills, for each of its attempts;
 //! - [`Slot`]: the present instance, for who has a lock around it anyway;
+//! - [`Patience`]: how long one waits for what has served and is refused;
 //! - [`until_answered`]: the rule that they share.
 //!
 //! # The rule
@@ -22,6 +23,7 @@ extern crate alloc;
 mod buffer;
 mod client;
 mod fetch;
+mod patience;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ use interfaces::Failure;
 pub use buffer::Buffer;
 pub use client::Client;
 pub use fetch::{Absent, Live, fetch};
+pub use patience::Patience;
 pub use slot::Slot;
 
 /// How often a call is made, the first time included.

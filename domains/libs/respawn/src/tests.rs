@@ -1,6 +1,6 @@
 //! The rule against instances that die, and a starter that has no more of them. On the host.
 
-use crate::{ATTEMPTS, Absent, Client, Live, Slot, fetch};
+use crate::{ATTEMPTS, Absent, Client, Live, Patience, Slot, fetch};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,6 +9,25 @@ use interfaces::{
     Block, BlockError, BlockQueue, Gate, Geometry, Handle, Incarnation, Raiser, Respawn,
     RespawnError, RpcError, RpcResult, Text,
 };
+
+/// Time that passes only while a thread waits, for each thread its own.
+pub mod clock {
+    extern crate std;
+
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static NOW: Cell<u64> = const { Cell::new(1) };
+    }
+
+    pub fn now() -> u64 {
+        NOW.get()
+    }
+
+    pub fn sleep(nanoseconds: u64) {
+        NOW.set(NOW.get() + nanoseconds);
+    }
+}
 
 const CRASHED: BlockError = BlockError::Rpc(RpcError::DomainCrashed);
 
@@ -281,6 +300,87 @@ fn only_the_instance_that_failed_is_replaced() {
     assert_eq!(started.serves.load(SeqCst), 2);
     client.forget();
     assert_eq!(id(0), Ok(2));
+}
+
+/// Starts one instance, refuses so many times, and starts another one.
+struct Refusing {
+    refusals: u32,
+    why: RespawnError,
+    asked: Arc<AtomicU32>,
+}
+
+impl Respawn for Refusing {
+    fn instance(&self, failed: u32) -> Result<Incarnation, RespawnError> {
+        let asked = self.asked.fetch_add(1, SeqCst);
+        if failed != 0 && asked <= self.refusals {
+            return Err(self.why);
+        }
+        let id = failed + 1;
+        let manner = if id == 1 { Fails(CRASHED) } else { Works };
+        let service = Handle::<dyn Block>::new(Device(id, manner))?.into_any();
+        Ok(Incarnation { id, service })
+    }
+
+    fn attach(&self, _: Handle<dyn Gate>) -> RpcResult<()> {
+        Ok(())
+    }
+}
+
+/// What a client of such a domain is told, and how often that was asked for.
+fn refused(refusals: u32, why: RespawnError) -> (Result<u64, BlockError>, u32) {
+    let asked = Arc::new(AtomicU32::new(0));
+    let authority = Handle::<dyn Respawn>::new(Refusing {
+        refusals,
+        why,
+        asked: asked.clone(),
+    });
+    let client = Client::new(authority.expect("the host has memory"), "device");
+    let answer = ask(&client);
+    (answer, asked.load(SeqCst))
+}
+
+#[test]
+fn what_has_served_and_is_refused_is_waited_for() {
+    let refusal = RespawnError::CannotStart(Text::new("its disk is not there yet"));
+    // Many more than a call has attempts: `init` refuses at once for a second.
+    assert_eq!(refused(3 * ATTEMPTS, refusal), (Ok(2), 3 * ATTEMPTS + 2));
+    let interrupted = RespawnError::Rpc(RpcError::Interrupted);
+    assert_eq!(refused(2, interrupted), (Ok(2), 4));
+}
+
+#[test]
+fn what_stays_refused_is_given_up() {
+    let refusal = RespawnError::CannotStart(Text::new("no disk"));
+    let (answer, asked) = refused(u32::MAX - 1, refusal);
+    assert_eq!(answer, Err(BlockError::Gone));
+    assert!(asked > 3 * ATTEMPTS);
+    // What does not pass is told at once.
+    let gave_up = (Err(BlockError::Gone), 2);
+    assert_eq!(refused(u32::MAX - 1, RespawnError::GaveUp), gave_up);
+    let interrupted = RespawnError::Rpc(RpcError::Interrupted);
+    let (answer, asked) = refused(u32::MAX - 1, interrupted);
+    assert_eq!(answer, Err(BlockError::Rpc(RpcError::Interrupted)));
+    assert!(asked < 3 * ATTEMPTS);
+}
+
+#[test]
+fn patience_begins_with_the_first_refusal_and_ends_once() {
+    let patience = Patience::default();
+    let asked = AtomicU32::new(0);
+    let refuse = || {
+        asked.fetch_add(1, SeqCst);
+        Err::<(), Absent<BlockError>>(Absent::CannotStart(Text::new("no disk")))
+    };
+    assert!(patience.wait(refuse).is_err());
+    let first = asked.swap(0, SeqCst);
+    assert!(first > ATTEMPTS);
+    // Others who ask for it do not wait for as long again.
+    assert!(patience.wait(refuse).is_err());
+    assert_eq!(asked.swap(0, SeqCst), 1);
+    let found = patience.wait(|| Ok::<(), Absent<BlockError>>(()));
+    assert_eq!(found, Ok(()));
+    assert!(patience.wait(refuse).is_err());
+    assert_eq!(asked.load(SeqCst), first);
 }
 
 #[test]

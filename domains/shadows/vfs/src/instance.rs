@@ -7,7 +7,7 @@ use interfaces::{
 };
 use redo::intent::SETTING;
 use redo::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
-use respawn::{Absent, Live};
+use respawn::{Live, Patience};
 
 use crate::setting::Setting;
 
@@ -30,22 +30,26 @@ impl Instance {
 }
 
 /// Begins with an instance other than `failed` (0: any), one that says where its root is. Where one
-/// served it is no answer that the next was ended while it started.
+/// served it is no answer that the next does not start just now.
 ///
 /// # Errors
 /// [`FsError::Down`] if there is none to be had, [`FsError::Rpc`] if nobody could be asked.
-pub fn fetch(respawn: &Handle<dyn Respawn>, failed: u32) -> Result<Instance, FsError> {
+pub fn fetch(
+    respawn: &Handle<dyn Respawn>,
+    failed: u32,
+    patience: &Patience,
+) -> Result<Instance, FsError> {
     let served = failed != 0;
     let greet = |volume: &Handle<dyn FsVolume>| {
         let fs = volume.begin(domain_rt::self_id())?;
         let root = fs.root()?;
         Ok(Begun { fs, root })
     };
-    let found = respawn::until_answered(|| match respawn::fetch(respawn, failed, greet) {
-        Err(Absent::CannotStart(_)) if served => None,
-        answer => Some(answer),
-    });
-    let found = found.unwrap_or(Err(Absent::KeepsDying));
+    let attempt = || respawn::fetch(respawn, failed, greet);
+    let found = match served {
+        true => patience.wait(attempt),
+        false => attempt(),
+    };
     match found.map_err(|why| why.tell("file system", FsError::Down)) {
         Err(FsError::Fenced) if served => end(),
         found => Ok(Instance(Arc::new(found?))),

@@ -67,6 +67,7 @@ use kept::Kept;
 use options::Settings;
 use pages::{BRINGERS, Pages};
 use redo::Target as _;
+use respawn::Patience;
 use service::Service;
 use shadow::Shadow;
 
@@ -104,7 +105,7 @@ fn begin(
     memory: Option<Handle<dyn MemoryWatch>>,
     settings: &Settings,
 ) -> Result<Service, FsError> {
-    let first = instance::fetch(&fs, 0)?;
+    let first = instance::fetch(&fs, 0, &Patience::default())?;
     let (kept, left) = match objects.as_ref().zip(keep) {
         Some((objects, keep)) => {
             let (kept, left) = Kept::open(objects, keep, first.id())?;

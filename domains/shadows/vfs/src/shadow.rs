@@ -12,6 +12,7 @@ use meter::Meter;
 use redo::engine::translate;
 use redo::record::Came;
 use redo::{Basis, Change, Engine, Front, Host, Lane, Order, Outcome, Report, Severity, Target};
+use respawn::Patience;
 
 use crate::instance::{self, Instance};
 use crate::kept::Kept;
@@ -22,6 +23,7 @@ use crate::telling::Told;
 /// What there is once.
 pub struct Shadow {
     respawn: Handle<dyn Respawn>,
+    patience: Patience,
     /// The inode of the root directory.
     root: u64,
     /// What the file system acknowledges survives its crash.
@@ -68,7 +70,7 @@ impl Host for Shadow {
     }
 
     fn instance(&self, failed: u32) -> Result<Instance, FsError> {
-        instance::fetch(&self.respawn, failed)
+        instance::fetch(&self.respawn, failed, &self.patience)
     }
 
     fn intend(
@@ -236,6 +238,7 @@ impl Shadow {
         };
         Shadow {
             respawn,
+            patience: Patience::default(),
             root: first.root(),
             is_lasting: settings.is_lasting,
             engine: Mutex::new(engine),
