@@ -257,8 +257,35 @@ impl Pages {
         Ok(forgotten.len())
     }
 
-    /// The inode is another file's now, or none's.
-    pub fn forget(&self, shadow: &Shadow, inode: u64) {
+    /// A way to a file could not be had; where that is since it is no file, it is not known. Else
+    /// others may have it open, whose ways lead to these pages.
+    pub(super) fn forget_no_file(&self, shadow: &Shadow, inode: u64, error: &FsError) {
+        let is_none = matches!(
+            error,
+            FsError::NotFound | FsError::IsDirectory | FsError::Invalid
+        );
+        if is_none {
+            self.forget(shadow, inode);
+        }
+    }
+
+    /// The number of an inode may be another's soon: what is known of it goes, unless somebody has
+    /// hold of it, whose ways lead to these pages.
+    pub fn forget_unheld(&self, shadow: &Shadow, inode: u64) {
+        if let Some(file) = self.take_unheld(shadow, inode) {
+            self.end_forgotten(shadow, &file);
+        }
+    }
+
+    /// As [`forget_unheld`](Self::forget_unheld); what is known is to be dropped without a lock.
+    fn take_unheld(&self, shadow: &Shadow, inode: u64) -> Option<Arc<File>> {
+        let mut files = self.files.lock();
+        let is_held = shadow.front(|front| front.is_held(inode));
+        if is_held { None } else { files.remove(&inode) }
+    }
+
+    /// The inode is no file.
+    fn forget(&self, shadow: &Shadow, inode: u64) {
         let forgotten = self.files.lock().remove(&inode);
         if let Some(file) = forgotten {
             self.end_forgotten(shadow, &file);
@@ -271,7 +298,7 @@ impl Pages {
         match file.lock(shadow) {
             Ok(_) => file.owner.view(CLIENTS).map_err(memory_error),
             Err(error) => {
-                self.forget(shadow, inode);
+                self.forget_no_file(shadow, inode, &error);
                 Err(error)
             }
         }

@@ -29,6 +29,8 @@ struct UnderWay {
     /// What the names lead to then, where that is known.
     lead_to: [Option<Option<u64>>; 2],
     inodes: [Option<(u64, Begun)>; 4],
+    /// What a name is taken from.
+    loses: Option<u64>,
 }
 
 impl<T: Target> Order<T> {
@@ -61,15 +63,26 @@ impl<T: Target> Order<T> {
         front.names.recall(place.as_ref()?).flatten()
     }
 
+    /// What loses a name by it, if it was tried: an unlinked inode, or one that was replaced. It
+    /// may have others.
+    pub fn loses(&self) -> Option<u64> {
+        self.under_way.loses
+    }
+
     /// What it is about is not remembered from now on.
-    pub(crate) fn begin(&mut self, front: &mut Front<T>, about: &About) {
+    pub(crate) fn begin(&mut self, front: &mut Front<T>, action: &Change<T>, about: &About) {
+        let [one, other] = about.before;
+        self.under_way.loses = match action {
+            Action::Unlink { .. } => one,
+            Action::Rename { .. } => other,
+            _ => None,
+        };
         let (places, names) = (self.places.iter(), self.under_way.names.iter_mut());
         for (place, begun) in places.zip(names) {
             *begun = place.as_ref().map(|place| front.names.begin(place));
         }
         let [first, second] = self.on;
         let second = Some(second).filter(|second| *second != first);
-        let [one, other] = about.before;
         let inodes = [Some(first), second, one, other];
         for (inode, begun) in inodes.into_iter().zip(&mut self.under_way.inodes) {
             *begun = inode.map(|inode| (inode, front.inodes.begin(inode)));
@@ -99,6 +112,7 @@ impl<T: Target> Order<T> {
             names,
             lead_to,
             inodes,
+            ..
         } = &mut self.under_way;
         for ((place, begun), leads_to) in self.places.iter().zip(names).zip(lead_to) {
             if let (Some(place), Some(begun)) = (place, begun.take()) {

@@ -173,6 +173,12 @@ impl DiskFile {
         Ok(view.insert((by, Arc::new(new))).1.clone())
     }
 
+    /// Has the way to its pages asked for again.
+    fn forget_way(&self) {
+        let old = self.view.lock().take();
+        drop(old);
+    }
+
     /// Its length; if that is beyond `offset` a way to its pages as well, by one question.
     fn size_to_read(&self, offset: u64) -> Result<(u64, Option<View>), Error> {
         let ask = |live: &Live| {
@@ -256,6 +262,10 @@ impl DiskFile {
         let (mut done, mut failed) = (0, 0);
         while done < count && !to.is_ending() {
             let (from, left) = (offset + done, count - done);
+            if failed > 1 {
+                // What was made ready may be elsewhere by now.
+                self.forget_way();
+            }
             let view = match way.take() {
                 Some(view) => view,
                 None => self.pages()?,

@@ -158,9 +158,9 @@ impl Pages {
             return;
         };
         self.end_sharing(shadow, inode);
-        // Its number may lead to another one from now on.
-        if !is_trivial {
-            self.forget(shadow, inode);
+        // Its number may lead to another one from now on, or when it is removed below.
+        if !is_trivial || remains.orphan.is_some() {
+            self.forget_unheld(shadow, inode);
         }
         drop(remains.kept);
         let Some(number) = remains.orphan else {

@@ -48,7 +48,19 @@ impl Pages {
         let file = there.and_then(|inode| self.known(inode));
         let own = file.as_ref().and_then(|file| Some((file, live(file)?)));
         let changed = match own {
-            None => shadow.carry_out(lane, order, change),
+            None => {
+                let (changed, gone) = shadow.carry_out(lane, order, |engine, order| {
+                    let changed = change(engine, order);
+                    // Before another file gets its number, which must not find these pages.
+                    let loses = order.loses();
+                    let gone = loses.and_then(|inode| self.take_unheld(shadow, inode));
+                    (changed, gone)
+                });
+                if let Some(gone) = gone {
+                    self.end_forgotten(shadow, &gone);
+                }
+                changed
+            }
             Some((file, mut state)) => {
                 let _alone = file.alone(&state, ALL)?;
                 let (changed, has_parted) = shadow.carry_out(lane, order, |engine, order| {

@@ -65,7 +65,7 @@ impl Pages {
                 Ok(view)
             }
             Err(error) => {
-                self.forget(shadow, inode);
+                self.forget_no_file(shadow, inode, &error);
                 Err(error)
             }
         }

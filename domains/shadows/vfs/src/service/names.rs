@@ -58,7 +58,8 @@ impl Service {
         self.pages.keep_room(&self.shadow, BESIDES)?;
         match self.change(action, [directory; 2])? {
             Outcome::Made(inode) => {
-                self.pages.forget(&self.shadow, inode);
+                // Others may have found it, and have written to it already.
+                self.pages.forget_unheld(&self.shadow, inode);
                 self.shadow.note_new_numbers();
                 Ok(inode)
             }

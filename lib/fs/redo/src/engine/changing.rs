@@ -181,7 +181,7 @@ impl<T: Target> Engine<T> {
         let Some(action) = order.action.take() else {
             return Err(T::error(Fault::Failed));
         };
-        host.front(|front| order.begin(front, &about));
+        host.front(|front| order.begin(front, &action, &about));
         let lane = self.lane.take().filter(|_| !action.is_content());
         let intended = (&action, &basis);
         host.intend(self.log.ever(), lane, intended, &mut order.record)?;

@@ -149,3 +149,32 @@ fn a_name_that_is_replaced_all_the_time_is_found_while_others_wait() {
     assert_eq!(answers.len(), LOOKS);
     assert_eq!((answer, alone), (Ok(1 + LOOKS as u64), Some(1 + LOOKS)));
 }
+
+/// Whoever remembers content of files by their numbers lets go of what a name was taken from before
+/// another file gets the number.
+#[test]
+fn a_change_says_what_loses_a_name_by_it() {
+    let here = Here::new();
+    let make = |name: &[u8]| Action::Create {
+        name: name.to_vec(),
+        kind: Kind::File,
+        mode: 0o600,
+    };
+    let engine = &mut *here.engine.borrow_mut();
+    let mut made = Vec::new();
+    for name in [b"one", b"two"] {
+        let mut order = Order::new(make(name), [ROOT; 2]);
+        engine.change(&here, &mut order).unwrap();
+        assert_eq!(order.loses(), None);
+        made.push(here.fs.look_up(ROOT, &name.to_vec()).unwrap());
+    }
+    let (name, new_name) = (b"one".to_vec(), b"two".to_vec());
+    let mut order = Order::new(Action::Rename { name, new_name }, [ROOT; 2]);
+    assert_eq!(order.loses(), None, "it was not tried");
+    engine.rename(&here, &mut order, Renaming::Replace).unwrap();
+    assert_eq!(order.loses(), Some(made[1]));
+    let name = b"two".to_vec();
+    let mut order = Order::new(Action::Unlink { name }, [ROOT; 2]);
+    engine.unlink(&here, &mut order).unwrap();
+    assert_eq!(order.loses(), Some(made[0]));
+}
