@@ -254,12 +254,17 @@ fn told(bench: &Bench<'_>) -> Result<()> {
     let disk = debian_disk(bench)?;
     let line = "uname -sm; nproc; cat /proc/self/comm; readlink /proc/self/exe; head -1 /proc/meminfo | cut -c1-9; \
                 ps -o comm= | grep -c '^ps$'; [ -c /dev/null ] && ls /dev/fd/0 >/dev/null && echo dev; \
-                free | awk '/Mem/ { print ($2 > 900000) }'; ls /sys/kernel/trefoil | sort | head -1; cd /proc/self && ls comm";
+                free | awk '/Mem/ { print ($2 > 900000) }'; ls /sys/kernel/trefoil | sort | head -1; cd /proc/self && ls comm; \
+                readlink /proc/$$/exe; stat -c '%F %t,%T' /dev/tty /dev/console; \
+                (: </dev/tty) 2>&1 | grep -o 'No such device.*'";
     let mut machine = machine(bench, &disk)?;
     machine.processors = 2;
     let answer = bench.exec_on(machine, line)?.status(0)?;
-    answer
-        .prints("Linux x86_64\n2\ncat\n/usr/bin/readlink\nMemTotal:\n1\ndev\n1\ncalls\ncomm\n")?;
+    answer.prints(
+        "Linux x86_64\n2\ncat\n/usr/bin/readlink\nMemTotal:\n1\ndev\n1\ncalls\ncomm\n\
+                 /usr/bin/dash\ncharacter special file 5,0\ncharacter special file 5,1\n\
+                 No such device or address\n",
+    )?;
     Ok(())
 }
 

@@ -65,7 +65,7 @@ pub struct Spot {
 }
 
 /// What is told of a device.
-fn device(node: u32) -> Attributes {
+pub fn device_of(node: u32) -> Attributes {
     Attributes {
         node,
         inode: node.into(),
@@ -226,12 +226,12 @@ impl Open {
     /// What `stat` tells of it.
     pub fn attributes(&self) -> Result<Attributes, Error> {
         let (mode, size) = match self {
-            Open::Console(_) => return Ok(device(0x501)),
-            Open::Terminal(_) => return Ok(device(0x500)),
-            Open::Nothing => return Ok(device(0x103)),
-            Open::Zeros => return Ok(device(0x105)),
-            Open::Full => return Ok(device(0x107)),
-            Open::Random => return Ok(device(0x109)),
+            Open::Console(_) => return Ok(device_of(0x501)),
+            Open::Terminal(_) => return Ok(device_of(0x500)),
+            Open::Nothing => return Ok(device_of(0x103)),
+            Open::Zeros => return Ok(device_of(0x105)),
+            Open::Full => return Ok(device_of(0x107)),
+            Open::Random => return Ok(device_of(0x109)),
             Open::Text(..) => (0o100_444, 0),
             Open::Switch(_) => (0o100_200, 0),
             Open::File(file, _) => (0o100_755, file.size),

@@ -16,7 +16,7 @@ mod own;
 pub mod system;
 
 use crate::errno::{EACCES, EINVAL, ENOENT, Error};
-use crate::files::Open;
+use crate::files::{Open, device_of};
 use crate::process::Process;
 use crate::walk::{Node, View};
 use alloc::format;
@@ -38,6 +38,8 @@ pub enum Special {
     Text(Vec<u8>),
     /// A symbolic link.
     Link(Vec<u8>),
+    /// A device of this number that is not there.
+    Device(u32),
     /// A link that leads to what the process of this number has open, whatever its text says.
     Magic(u32, Arc<Open>),
 }
@@ -129,6 +131,7 @@ impl View<'_> {
     pub fn made_attributes(&self, path: &[u8], special: &Special) -> Result<Attributes, Error> {
         let (mode, size) = match special {
             Special::Open(open) => return open.attributes(),
+            Special::Device(number) => return Ok(device_of(*number)),
             Special::Directory(_) => (DIRECTORY | mode_of_directory(path), 0),
             Special::Text(_) if path.ends_with(b"/trefoil/log") => (REGULAR | 0o400, 0),
             Special::Text(_) => (REGULAR | 0o444, 0),

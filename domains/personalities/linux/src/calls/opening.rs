@@ -308,6 +308,7 @@ fn open_made(path: &[u8], special: &Special, wish: Wish) -> Result<Arc<Open>> {
         }
         Special::Text(_) if writes => Err(EROFS),
         Special::Text(text) => Ok(Arc::new(Open::Text(text.clone(), AtomicU64::new(0)))),
+        Special::Device(_) => Err(ENXIO),
         Special::Link(_) | Special::Magic(..) => Err(ELOOP),
     }
 }

@@ -1,7 +1,7 @@
 //! Devices that are made of nothing, and the terminal (Linux, "devices.txt").
 
 use super::{DEVICE, Special, names};
-use crate::errno::{ENOENT, ENXIO, Error};
+use crate::errno::{ENOENT, Error};
 use crate::files::Open;
 use crate::terminal::Terminal;
 use crate::walk::View;
@@ -29,12 +29,15 @@ impl View<'_> {
             [b"zero"] => open(Open::Zeros),
             [b"full"] => open(Open::Full),
             [b"random" | b"urandom"] => open(Open::Random),
-            [b"tty" | b"console"] => {
+            [name @ (b"tty" | b"console")] => {
+                let is_console = *name == b"console";
                 let terminal = self.system.terminal.clone();
                 let session = self.system.kin(self.own).map(|[_, _, session]| session);
-                let is_own = |it: &Arc<Terminal>| path == [b"console"] || it.is_of(session);
-                let terminal = terminal.filter(is_own);
-                open(terminal.map(Open::Terminal).ok_or(ENXIO)?)
+                let is_own = |it: &Arc<Terminal>| is_console || it.is_of(session);
+                match terminal.filter(is_own) {
+                    Some(terminal) => open(Open::Terminal(terminal)),
+                    None => Ok(Special::Device(0x500 | u32::from(is_console))),
+                }
             }
             [name] => {
                 let link = LINKS.iter().find(|(link, _)| link.as_bytes() == *name);
