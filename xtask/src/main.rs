@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use lab::{bench, cuts, faults, fuzz, hosted, model, sanitize, steps, storms};
+use lab::{bench, cuts, faults, fuzz, hosted, model, records, sanitize, steps, storms};
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, guard, setup, signer, tool};
 use xtask::{
@@ -84,6 +84,8 @@ enum Task {
     Debian(debian::Options),
     /// Put kernel, domains, a disk of Debian's packages and a script that boots them into one file
     Image(image::Options),
+    /// Record what Debian's own kernel answers to the scripts of tests/linux
+    Record(records::Options),
     /// Print a kernel log that was kept, with the stacks of domains that died in words
     Backtrace(backtrace::Options),
     /// Put symbols on a disk, for `dmesg -b` inside the system
@@ -147,6 +149,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
         Task::Profile(options) => profile::profile(project, &options),
         Task::Debian(options) => debian::debian(project, &options).map(|()| 0),
         Task::Image(options) => image::image(project, &options).map(|()| 0),
+        Task::Record(options) => records::record(project, &options),
         Task::Backtrace(options) => backtrace::backtrace(project, &options).map(|()| 0),
         Task::Symbols(options) => symbols::symbols(project, &options).map(|()| 0),
         Task::Doc => doc::doc(project).map(|()| 0),

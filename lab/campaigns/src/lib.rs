@@ -6,6 +6,7 @@
 //! - [`faults`], [`ledger`]: the fault campaign and what it says;
 //! - [`cuts`], [`storms`]: campaigns of power cuts and of crashes, with [`campaign`];
 //! - [`profile`]: where the time goes;
+//! - [`records`]: what Debian's kernel answers to scripts;
 //! - [`steps`]: kills at every instruction of a call, by a debugger ([`gdb`]);
 //! - [`fuzz`]: damaged input and hostile calls for what takes input from outside;
 //! - [`hosted`]: the system in a Linux process; [`running`]: a kernel at work, there or in QEMU;
@@ -26,6 +27,7 @@ pub mod model;
 pub mod peer;
 pub mod plot;
 pub mod profile;
+pub mod records;
 pub mod running;
 pub mod sanitize;
 pub mod steps;
