@@ -29,6 +29,7 @@ mod linux;
 mod linux_files;
 mod linux_mm;
 mod linux_tasks;
+mod linux_scripts;
 mod linux_tools;
 mod manifests;
 mod mapping;
@@ -91,6 +92,7 @@ pub fn all() -> Vec<Case> {
         linux_tasks::CASES,
         linux_mm::CASES,
         linux_tools::CASES,
+        linux_scripts::CASES,
         changes::CASES,
         agreement::CASES,
         times::CASES,
