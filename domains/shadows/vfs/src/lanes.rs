@@ -225,7 +225,7 @@ impl Shadow {
                 continue;
             };
             let size = match pages.record(inode) {
-                Some(record) => Ok(record.size),
+                Some((record, _)) => Ok(record.size),
                 None => self
                     .ask(inode, |instance, real| instance.fs().metadata(real))
                     .map(|of| of.size),

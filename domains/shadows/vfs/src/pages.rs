@@ -77,7 +77,7 @@ pub use file::{OWN, Record, memory_error};
 use storing::Who;
 
 /// Bytes of a page.
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 /// Pages that are loaded in one call, and taken away in one.
 const LOAD: u64 = 256;
 const CUT: u64 = 512;
@@ -155,10 +155,16 @@ impl Pages {
         self.files.lock().get(&inode).cloned()
     }
 
-    /// What is known of a file, if more than the file system knows.
-    pub fn record(&self, inode: u64) -> Option<Record> {
-        let record = *self.known(inode)?.record.lock();
-        record.is_live.then_some(record)
+    /// What is known of a file, if more than the file system knows; and the bytes that may not be on
+    /// the disk, one page of them while somebody changes it.
+    pub fn record(&self, inode: u64) -> Option<(Record, u64)> {
+        let file = self.known(inode)?;
+        let record = *file.record.lock();
+        if !record.is_live {
+            return None;
+        }
+        let state = file.state.try_lock();
+        Some((record, state.map_or(1, |state| state.uncommitted()) * PAGE))
     }
 
     /// How often a file has ended to be live. Of one that is not, and did not end between two

@@ -13,7 +13,7 @@ use vfs::walk::PATH_LIMIT;
 use vfs::way::Way;
 
 use crate::instance::Instance;
-use crate::pages::Record;
+use crate::pages::{PAGE, Record};
 use crate::service::Service;
 use crate::shadow::Shadow;
 
@@ -106,8 +106,11 @@ pub fn expect_alone(
     current(told, life)
 }
 
-/// What is known of a live file.
-fn with(mut of: Metadata, record: Record) -> Metadata {
+/// What is known of a live file. What is not on the disk yet counts as if it took room of its own:
+/// programs that look for holes take a file that has none of it for one that is a single hole.
+fn with(mut of: Metadata, (record, dirty): (Record, u64)) -> Metadata {
+    let most = record.size.next_multiple_of(PAGE).max(of.allocated);
+    of.allocated = of.allocated.saturating_add(dirty).min(most);
     of.size = record.size;
     of.modified = record.modified;
     of.changed = of.changed.max(record.modified);

@@ -127,6 +127,12 @@ pub struct State {
 }
 
 impl State {
+    /// How many pages may not be on the disk, or not for good.
+    pub fn uncommitted(&self) -> u64 {
+        let stored: u64 = self.stored.iter().map(|run| run.count).sum();
+        self.dirty.saturating_add(stored)
+    }
+
     /// Somebody is told that it could not be stored, who may be one of those whose business it is.
     pub fn note_told(&mut self, who: Who) {
         self.told |= matches!(who, Who::Inode(_));
