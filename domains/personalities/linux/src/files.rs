@@ -203,13 +203,28 @@ impl Open {
     }
 
     /// Does something with the disk that it is on and its number there, which is held meanwhile.
+    ///
+    /// # Errors
+    /// `EBADF`: it stands for a place alone. Those of [`with_place`](Self::with_place).
     pub fn with_node<T>(&self, act: impl Fn(&Disk, u64) -> Result<T, Error>) -> Result<T, Error> {
+        match self {
+            Open::Directory(Directory { is_place: true, .. }) | Open::Spot(_) => Err(EBADF),
+            _ => self.with_place(act),
+        }
+    }
+
+    /// As [`with_node`](Self::with_node), where a path leads to it: `/proc/self/fd` has names for
+    /// what stands for a place, too.
+    ///
+    /// # Errors
+    /// `EROFS`: it is not on a disk. `EINVAL`: a device. Those of `act`.
+    pub fn with_place<T>(&self, act: impl Fn(&Disk, u64) -> Result<T, Error>) -> Result<T, Error> {
         match self {
             Open::Disk(open) => {
                 let (disk, inode) = open.file.node();
                 act(disk, inode)
             }
-            Open::Directory(Directory { is_place: true, .. }) | Open::Spot(_) => Err(EBADF),
+            Open::Spot(spot) => act(&spot.disk, spot.seat.inode()),
             Open::Directory(directory) => match &directory.stand {
                 Stand::Disk(folder) => act(&folder.disk, folder.seat.inode()),
                 Stand::Made(_) => Err(EROFS),

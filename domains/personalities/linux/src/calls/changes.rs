@@ -385,7 +385,9 @@ impl Task {
                     let (of, _held) = disk.take(led, node, before)?;
                     self.apply(disk, of.inode, change)
                 }
-                Node::Open(open) => self.apply_open(open, change),
+                Node::Open(open) => {
+                    open.with_place(|disk, inode| Ok(self.apply(disk, inode, change)))?
+                }
                 Node::Made(..) if self.process.cred().has_all_files() => Err(EROFS),
                 Node::Made(..) => Err(EPERM),
             }

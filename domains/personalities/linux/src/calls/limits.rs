@@ -12,6 +12,7 @@ use domain_rt::time;
 /// The kinds of limits (`asm-generic/resource.h`).
 pub const COUNT: usize = 16;
 const STACK: usize = 3;
+const CORE: usize = 4;
 const TASKS: usize = 6;
 const FILES: usize = 7;
 /// No limit.
@@ -26,6 +27,7 @@ pub type Limits = [[u64; 2]; COUNT];
 /// What a process begins with, of which a user may have so many tasks.
 pub fn usual(tasks: u64) -> Limits {
     let mut limits = [[UNLIMITED; 2]; COUNT];
+    limits[CORE] = [0, UNLIMITED];
     limits[STACK] = [8 << 20, UNLIMITED];
     limits[TASKS] = [tasks; 2];
     limits[FILES] = [MOST_FILES as u64; 2];

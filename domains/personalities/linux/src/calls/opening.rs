@@ -1,6 +1,5 @@
 //! `open`: what there is, what is made, and what a process has open already.
 
-use super::paths::Path;
 use super::{O_CLOEXEC, O_NONBLOCK, Result};
 use crate::disk::{self, Access, DiskFile, Making, OnDisk};
 use crate::errno::{
@@ -157,22 +156,19 @@ impl Task {
     ) -> Result<u64> {
         let wish = Wish::new(flags, self.masked(mode))?;
         let path = self.path(descriptor, path)?;
+        if wish.has(O_CREAT) && path.ends_with_slash() {
+            // Whatever is there.
+            return self.named(&path, |_, _, _| Err(EISDIR));
+        }
         let open = self.walked(&path, wish.follows(), |view, led, before| {
-            self.open_led(view, (&path, led), wish, before)
+            self.open_led(view, led, wish, before)
         })?;
         self.place(open, 0, flags & O_CLOEXEC != 0)
     }
 
-    fn open_led(
-        &self,
-        view: &View<'_>,
-        (path, led): (&Path, &Led),
-        wish: Wish,
-        before: u32,
-    ) -> Result<Arc<Open>> {
+    fn open_led(&self, view: &View<'_>, led: &Led, wish: Wish, before: u32) -> Result<Arc<Open>> {
         let Some(node) = &led.node else {
             return match wish.has(O_CREAT) {
-                true if path.ends_with_slash() => Err(EISDIR),
                 true => self.open_new(view, led, wish),
                 false => Err(ENOENT),
             };
