@@ -155,8 +155,8 @@ impl Pages {
         self.files.lock().get(&inode).cloned()
     }
 
-    /// What is known of a file, if more than the file system knows; and the bytes that may not be on
-    /// the disk, one page of them while somebody changes it.
+    /// What is known of a file, if more than the file system knows; and the bytes that may not be
+    /// on the disk, one page of them while somebody changes it.
     pub fn record(&self, inode: u64) -> Option<(Record, u64)> {
         let file = self.known(inode)?;
         let record = *file.record.lock();
