@@ -14,6 +14,7 @@
 //! | [`cred`] | users, groups and what they may |
 //! | [`files`] | paths, and what is told of files |
 //! | [`termios`] | a terminal as programs set it |
+//! | [`socket`] | sockets: addresses and messages |
 //!
 //! Nothing here knows who makes pages ready: that is a [`memory::Memory`], of which the tests have
 //! one of their own. What comes from a program, and a program's file, is hostile.
@@ -36,4 +37,5 @@ pub mod frame;
 pub mod layout;
 pub mod memory;
 pub mod program;
+pub mod socket;
 pub mod termios;
