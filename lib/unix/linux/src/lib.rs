@@ -14,7 +14,7 @@
 //! | [`cred`] | users, groups and what they may |
 //! | [`files`] | paths, and what is told of files |
 //! | [`termios`] | a terminal as programs set it |
-//! | [`socket`] | sockets: addresses and messages |
+//! | [`socket`] | sockets: addresses, messages, options, and what waits to be received |
 //!
 //! Nothing here knows who makes pages ready: that is a [`memory::Memory`], of which the tests have
 //! one of their own. What comes from a program, and a program's file, is hostile.

@@ -4,13 +4,17 @@
 //! | --- | --- |
 //! | [`address`] | names of sockets (`sockaddr_un`, `sockaddr_in`) |
 //! | [`message`] | messages in several pieces, and what goes beside their bytes (`struct msghdr`) |
+//! | [`options`] | what `setsockopt` sets and `getsockopt` tells |
+//! | [`inbox`] | what was sent to a socket and is still to be received |
 //!
 //! All of it comes from programs, and each number in it may be wrong.
 
 use crate::errno::{EINVAL, ESOCKTNOSUPPORT, Error};
 
 pub mod address;
+pub mod inbox;
 pub mod message;
+pub mod options;
 
 /// Sockets of this machine, and those of IPv4.
 pub const AF_UNIX: u16 = 1;
