@@ -15,6 +15,7 @@
 //! | [`files`] | paths, and what is told of files |
 //! | [`termios`] | a terminal as programs set it |
 //! | [`socket`] | sockets: addresses, messages, options, and what waits to be received |
+//! | [`epoll`], [`counter`] | sets of what one waits for, and counters that one waits at |
 //!
 //! Nothing here knows who makes pages ready: that is a [`memory::Memory`], of which the tests have
 //! one of their own. What comes from a program, and a program's file, is hostile.
@@ -26,7 +27,9 @@ extern crate alloc;
 
 pub mod areas;
 pub mod call;
+pub mod counter;
 pub mod cred;
+pub mod epoll;
 pub mod errno;
 pub mod executable;
 #[cfg(test)]
