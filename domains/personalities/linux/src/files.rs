@@ -1,9 +1,9 @@
 //! What a process has open.
 
+use crate::bells::Bell;
 use crate::disk::{Disk, Listing, OnDisk, SEEK_DATA, SEEK_HOLE};
 use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOSPC, ENOTDIR, ENXIO, EROFS, ESPIPE, Error};
 use crate::pipes::PipeEnd;
-use crate::signals::Ears;
 use crate::special::system::Switch;
 use crate::stream::Stream;
 use crate::task::Task;
@@ -131,12 +131,12 @@ impl Open {
     }
 
     /// Whether one can read (1) and write (4) without waiting, or the other end is gone (8, 16); if
-    /// not, `ears` hear of a change.
-    pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
+    /// not, `bell` hears of a change.
+    pub fn ready(&self, bell: &Bell) -> u64 {
         match self {
-            Open::Pipe(end) => end.ready(ears),
-            Open::Console(stream) => stream.ready(ears),
-            Open::Terminal(terminal) => terminal.ready(ears),
+            Open::Pipe(end) => end.ready(bell),
+            Open::Console(stream) => stream.ready(bell),
+            Open::Terminal(terminal) => terminal.ready(bell),
             _ => 5,
         }
     }

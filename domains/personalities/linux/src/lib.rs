@@ -21,6 +21,7 @@
 //! | [`shortage`] | what is done when there is no memory for programs |
 //! | [`walk`], [`special`] | the tree of files, and paths; `/dev` and `/proc` |
 //! | [`files`], [`pipes`], [`disk`] | descriptors; pipes; the disk |
+//! | [`bells`] | who is told of changes |
 //! | [`terminal`], [`stream`] | the console; who reads it |
 //!
 //! Numbers, structures and how a program is loaded are in `lib/unix/linux`; address spaces, the
@@ -35,6 +36,7 @@
 extern crate alloc;
 
 mod alarms;
+mod bells;
 mod calls;
 mod children;
 mod delivery;

@@ -5,26 +5,18 @@
 //! as long as somebody has, and holds the inode meanwhile, so that the number is no other one's.
 //! Whoever opens one end waits until somebody opens the other (fifo(7)).
 
+use crate::bells::{ALL, BROKEN, Bell, ENDED, READS, WRITES, Waiters};
 use crate::disk::Disk;
 use crate::errno::{EAGAIN, EBADF, EINVAL, ENOMEM, ENXIO, EPIPE, Error};
-use crate::signals::Ears;
 use crate::task::Task;
 use crate::users::{Pages, User};
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use domain_rt::sync::Mutex;
 use linux::files::Attributes;
 use mounts::Seat;
 use pipe::{Blocked, End, Pipe};
-
-/// What one can do without waiting, as `poll` says it.
-const READS: u64 = 1;
-const WRITES: u64 = 4;
-/// Nobody reads what is written (POLLERR), or writes what is read (POLLHUP).
-const BROKEN: u64 = 8;
-const ENDED: u64 = 16;
 
 /// Pipes without a name are on a device of their own, and have numbers there.
 const DEVICE: u64 = 0xc;
@@ -69,7 +61,7 @@ struct Shared {
 /// A pipe, and who waits for it to change.
 struct Watched {
     pipe: Pipe,
-    waiting: Vec<Arc<Ears>>,
+    waiting: Waiters,
     /// How often each end was opened.
     readers_ever: u64,
     writers_ever: u64,
@@ -81,31 +73,15 @@ struct Name {
     seat: Arc<Seat>,
 }
 
-/// Tells those that have waited.
-pub fn ring(waiting: Vec<Arc<Ears>>) {
-    for ears in waiting {
-        ears.ring();
-    }
-}
-
 impl Watched {
     fn new(mut pipe: Pipe, pages: &Pages) -> Self {
         pipe.set_room(pages.bytes());
         Watched {
             pipe,
-            waiting: Vec::new(),
+            waiting: Waiters::default(),
             readers_ever: 0,
             writers_ever: 0,
         }
-    }
-
-    /// Notes that a process waits. It may be noted already, for another reason to wake up.
-    fn watch(&mut self, ears: &Arc<Ears>) -> Result<(), Error> {
-        if !self.waiting.iter().any(|other| Arc::ptr_eq(other, ears)) {
-            self.waiting.try_reserve(1).map_err(|_| ENOMEM)?;
-            self.waiting.push(ears.clone());
-        }
-        Ok(())
     }
 
     /// How often an end was opened.
@@ -213,9 +189,9 @@ impl PipeEnd {
         let is_early = !has_met && ends.never_waits;
         let writers_before = is_early.then_some(state.writers_ever);
         state.open(ends);
-        let waiting = core::mem::take(&mut state.waiting);
+        let rung = state.waiting.take(ALL);
         drop(state);
-        ring(waiting);
+        rung.ring();
         // From here on it is closed if the wait is broken off.
         let end = PipeEnd {
             pipe,
@@ -232,11 +208,12 @@ impl PipeEnd {
     }
 
     fn wait_for(&self, task: &Task, is_so: impl Fn(&Watched) -> bool) -> Result<(), Error> {
+        let bell = Bell::of(&task.ears);
         task.until(|| {
             let mut state = self.pipe.state.lock();
             match is_so(&state) {
                 true => Some(Ok(())),
-                false => state.watch(&task.ears).err().map(Err),
+                false => state.waiting.add(&bell, ALL).err().map(Err),
             }
         })?
     }
@@ -246,19 +223,24 @@ impl PipeEnd {
     fn change(
         &self,
         task: &Task,
+        (event, makes): (u64, u64),
         mut act: impl FnMut(&mut Pipe) -> Result<usize, Blocked>,
     ) -> Result<usize, Error> {
+        let bell = Bell::of(&task.ears);
         task.until(|| {
             let mut state = self.pipe.state.lock();
+            // Whoever waits to write has found no room, so where there was some nobody waits.
+            let had_room = state.pipe.is_ready(End::Write);
             match act(&mut state.pipe) {
                 Err(Blocked::Wait) if self.never_waits() => Some(Err(EAGAIN)),
-                Err(Blocked::Wait) => state.watch(&task.ears).err().map(Err),
+                Err(Blocked::Wait) => state.waiting.add(&bell, event).err().map(Err),
                 Err(Blocked::Broken) => Some(Err(EPIPE)),
                 Err(Blocked::NoMemory) => Some(Err(ENOMEM)),
                 Ok(count) => {
-                    let waiting = core::mem::take(&mut state.waiting);
+                    let is_news = makes != WRITES || !had_room;
+                    let rung = state.waiting.take(if is_news { makes } else { 0 });
                     drop(state);
-                    ring(waiting);
+                    rung.ring();
                     Some(Ok(count))
                 }
             }
@@ -268,7 +250,7 @@ impl PipeEnd {
     /// Reads some bytes; how many, none at the end.
     pub fn read(&self, task: &Task, to: &mut [u8]) -> Result<usize, Error> {
         match self.reads {
-            true => self.change(task, |pipe| pipe.read(to)),
+            true => self.change(task, (READS, WRITES), |pipe| pipe.read(to)),
             false => Err(EBADF),
         }
     }
@@ -277,9 +259,9 @@ impl PipeEnd {
     pub fn give_back(&self, bytes: &[u8]) {
         let mut state = self.pipe.state.lock();
         state.pipe.give_back(bytes);
-        let waiting = core::mem::take(&mut state.waiting);
+        let rung = state.waiting.take(READS);
         drop(state);
-        ring(waiting);
+        rung.ring();
     }
 
     /// Writes bytes; how many: fewer only where one is not to wait for room, or a signal has ended
@@ -288,9 +270,9 @@ impl PipeEnd {
         if !self.writes {
             return Err(EBADF);
         }
-        let mut done = self.change(task, |pipe| pipe.write(bytes))?;
+        let mut done = self.change(task, (WRITES, READS), |pipe| pipe.write(bytes))?;
         while done < bytes.len() && !task.is_ending() {
-            match self.change(task, |pipe| pipe.write(&bytes[done..])) {
+            match self.change(task, (WRITES, READS), |pipe| pipe.write(&bytes[done..])) {
                 Ok(more) => done += more,
                 Err(_) => break,
             }
@@ -299,8 +281,8 @@ impl PipeEnd {
     }
 
     /// Whether one can read (1) and write (4) without waiting, and whether the other end is gone
-    /// (8, 16); if not, `ears` hear of a change.
-    pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
+    /// (8, 16); if not, `bell` hears of a change.
+    pub fn ready(&self, bell: &Bell) -> u64 {
         let mut state = self.pipe.state.lock();
         let mut ready = 0;
         let mut tell = |is_so, mark| ready |= if is_so { mark } else { 0 };
@@ -311,11 +293,11 @@ impl PipeEnd {
         tell(self.reads && writers == 0 && !is_new, ENDED);
         tell(self.writes && state.pipe.is_ready(End::Write), WRITES);
         tell(self.writes && readers == 0, BROKEN);
-        // Without memory it looks as if it were ready, and the next call says why it is not.
-        if ready & (READS | WRITES) != READS | WRITES && state.watch(ears).is_err() {
-            ready = READS | WRITES;
+        let mut wanted = 0;
+        for (is_for, event) in [(self.reads, READS), (self.writes, WRITES)] {
+            wanted |= if is_for { event } else { 0 };
         }
-        ready
+        state.waiting.look(bell, wanted, ready)
     }
 
     /// Whether what would wait is an error.
@@ -366,8 +348,8 @@ impl Drop for PipeEnd {
         if self.writes {
             state.pipe.close(End::Write);
         }
-        let waiting = core::mem::take(&mut state.waiting);
+        let rung = state.waiting.take(ALL);
         drop(state);
-        ring(waiting);
+        rung.ring();
     }
 }

@@ -3,12 +3,10 @@
 //! A thread of this domain reads when a program wants to, and waits in the console for it: whoever
 //! reads can be killed meanwhile. What has come then is there for the next one.
 
+use crate::bells::{Bell, READS, WRITES, Waiters};
 use crate::errno::{EIO, ENOMEM, Error};
-use crate::pipes::ring;
-use crate::signals::Ears;
 use crate::task::Task;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{thread, time};
 use interfaces::{Console, Handle, RVec, RpcError, RpcResult};
@@ -32,7 +30,7 @@ struct State {
     taken: usize,
     /// Somebody wants more than has come.
     is_asked: bool,
-    waiting: Vec<Arc<Ears>>,
+    waiting: Waiters,
 }
 
 impl Stream {
@@ -56,9 +54,9 @@ impl Stream {
                 let came = stream.next();
                 let mut state = stream.state.lock();
                 (state.came, state.taken, state.is_asked) = (came, 0, false);
-                let waiting = core::mem::take(&mut state.waiting);
+                let rung = state.waiting.take(READS);
                 drop(state);
-                ring(waiting);
+                rung.ring();
             }
         })
     }
@@ -96,21 +94,19 @@ impl Stream {
         if to.is_empty() {
             return Ok(0);
         }
+        let bell = Bell::of(&task.ears);
         task.until(|| {
             let mut state = self.state.lock();
             state.take(to).map(Ok).or_else(|| {
-                let ready = self.ask(&mut state, &task.ears);
+                let ready = self.ask(&mut state, &bell);
                 ready.err().map(Err)
             })
         })?
     }
 
-    /// Has more come, of which `ears` hear.
-    fn ask(&self, state: &mut State, ears: &Arc<Ears>) -> Result<(), Error> {
-        if !state.waiting.iter().any(|other| Arc::ptr_eq(other, ears)) {
-            state.waiting.try_reserve(1).map_err(|_| ENOMEM)?;
-            state.waiting.push(ears.clone());
-        }
+    /// Has more come, of which `bell` hears.
+    fn ask(&self, state: &mut State, bell: &Bell) -> Result<(), Error> {
+        state.waiting.add(bell, READS)?;
         if !core::mem::replace(&mut state.is_asked, true) {
             self.bell.notify_all();
         }
@@ -124,12 +120,14 @@ impl Stream {
         Ok(bytes.len())
     }
 
-    /// Whether there is something to read (1), and that one can write (4); if not, `ears` hear of a
-    /// change.
-    pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
+    /// Whether there is something to read (1), and that one can write (4); if not, `bell` hears of
+    /// a change.
+    pub fn ready(&self, bell: &Bell) -> u64 {
         let mut state = self.state.lock();
-        let is_there = state.came.is_some() || self.ask(&mut state, ears).is_err();
-        4 | u64::from(is_there)
+        match state.came.is_some() {
+            true => WRITES | state.waiting.look(bell, READS, READS),
+            false => WRITES | self.ask(&mut state, bell).map_or(READS, |()| 0),
+        }
     }
 }
 

@@ -5,10 +5,10 @@
 //! of this domain reads the keyboard; it alone calls the console's `read`, so no program's thread
 //! waits in there.
 
+use crate::bells::{Bell, READS, WRITES, Waiters};
 use crate::errno::{EINTR, EINVAL, EIO, ENOMEM, ENOTTY, EPERM, ESRCH, Error, SIGTTIN, SIGTTOU};
 use crate::memory;
-use crate::pipes::ring;
-use crate::signals::{Ears, bit};
+use crate::signals::bit;
 use crate::system::System;
 use crate::task::Task;
 use alloc::sync::Arc;
@@ -32,7 +32,7 @@ struct State {
     foreground: u32,
     /// The session whose terminal it is.
     session: u32,
-    waiting: Vec<Arc<Ears>>,
+    waiting: Waiters,
     /// The console is gone: input is at its end.
     is_over: bool,
 }
@@ -69,7 +69,7 @@ impl Terminal {
                 size: [24, 80],
                 foreground: 0,
                 session: 0,
-                waiting: Vec::new(),
+                waiting: Waiters::default(),
                 is_over: false,
             }),
         }
@@ -94,9 +94,9 @@ impl Terminal {
             }
             let mut state = terminal.state.lock();
             state.is_over = true;
-            let waiting = core::mem::take(&mut state.waiting);
+            let rung = state.waiting.take(READS);
             drop(state);
-            ring(waiting);
+            rung.ring();
         })
     }
 
@@ -121,13 +121,13 @@ impl Terminal {
             return;
         };
         let foreground = state.foreground;
-        let waiting = core::mem::take(&mut state.waiting);
+        let rung = state.waiting.take(READS);
         drop(state);
         self.show(&echo);
         if let Some(signal) = signal {
             system.signal_group(foreground, signal);
         }
-        ring(waiting);
+        rung.ring();
     }
 
     fn show(&self, text: &[u8]) {
@@ -172,11 +172,12 @@ impl Terminal {
         self.expect_foreground(task)?;
         let patience = self.state.lock().input.settings().patience();
         let deadline = patience.map(|patience| time::now() + patience);
+        let bell = Bell::of(&task.ears);
         let read = task.until_timed(deadline, || {
             let mut state = self.state.lock();
             match state.input.read(to) {
                 None if state.is_over => Some(Ok(0)),
-                None => state.watch(&task.ears).err().map(Err),
+                None => state.waiting.add(&bell, READS).err().map(Err),
                 Some(count) => Some(Ok(count)),
             }
         })?;
@@ -239,12 +240,12 @@ impl Terminal {
         Ok(())
     }
 
-    /// Whether there is something to read (1), and that one can write (4); if not, `ears` hear of a
-    /// change.
-    pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
+    /// Whether there is something to read (1), and that one can write (4); if not, `bell` hears of
+    /// a change.
+    pub fn ready(&self, bell: &Bell) -> u64 {
         let mut state = self.state.lock();
-        let is_there = state.input.has_input() || state.is_over || state.watch(ears).is_err();
-        4 | u64::from(is_there)
+        let is_there = state.input.has_input() || state.is_over;
+        WRITES | state.waiting.look(bell, READS, u64::from(is_there))
     }
 
     /// `ioctl`.
@@ -304,19 +305,9 @@ impl Terminal {
             state.input.clear();
         }
         state.input.set(settings, &mut echo);
-        let waiting = core::mem::take(&mut state.waiting);
+        let rung = state.waiting.take(READS);
         drop(state);
         self.show(&echo);
-        ring(waiting);
-    }
-}
-
-impl State {
-    fn watch(&mut self, ears: &Arc<Ears>) -> Result<()> {
-        if !self.waiting.iter().any(|other| Arc::ptr_eq(other, ears)) {
-            self.waiting.try_reserve(1).map_err(|_| ENOMEM)?;
-            self.waiting.push(ears.clone());
-        }
-        Ok(())
+        rung.ring();
     }
 }

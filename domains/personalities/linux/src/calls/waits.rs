@@ -1,6 +1,7 @@
 //! Waiting for what is open: `poll`, `select` and their kin.
 
 use super::Result;
+use crate::bells::{BROKEN, Bell, ENDED, HALF_ENDED};
 use crate::errno::{EBADF, EINVAL, ENOMEM};
 use crate::memory;
 use crate::process::MOST_FILES;
@@ -11,14 +12,14 @@ use domain_rt::time;
 /// What is wanted and told of a descriptor (`asm-generic/poll.h`), and what the file itself tells.
 const IN: u64 = 1;
 const OUT: u64 = 4;
-const GONE: u64 = 8 | 16;
+const GONE: u64 = BROKEN | ENDED;
 const NO_FILE: u64 = 32;
 const IN_TOO: u64 = 0x40;
 const OUT_TOO: u64 = 0x100;
 /// Bits of a word of a set.
 const BITS: usize = 64;
 /// Nanoseconds of a second.
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// A descriptor, what of it is wanted, and what there is.
 #[derive(Clone, Copy)]
@@ -37,11 +38,11 @@ impl Task {
         let Ok(open) = self.opened(it.descriptor as u64) else {
             return NO_FILE;
         };
-        let ready = open.ready(&self.ears);
-        let mut told = ready & (IN | OUT | GONE);
+        let ready = open.ready(&Bell::of(&self.ears));
+        let mut told = ready & (IN | OUT | GONE | HALF_ENDED);
         told |= if ready & IN != 0 { IN_TOO } else { 0 };
         told |= if ready & OUT != 0 { OUT_TOO } else { 0 };
-        told & (it.wanted & (IN | OUT | IN_TOO | OUT_TOO) | GONE)
+        told & (it.wanted & (IN | OUT | IN_TOO | OUT_TOO | HALF_ENDED) | GONE)
     }
 
     /// Waits until there is something; how many have it.
@@ -95,7 +96,7 @@ impl Task {
 
     /// The end of a wait whose length stands in the program's memory, as seconds and parts of them
     /// of which a second has `parts`.
-    fn end_of_wait(&self, at: u64, parts: u64) -> Result<Option<u64>> {
+    pub(super) fn end_of_wait(&self, at: u64, parts: u64) -> Result<Option<u64>> {
         if at == 0 {
             return Ok(None);
         }
@@ -110,7 +111,7 @@ impl Task {
 
     /// Has other signals wait meanwhile. The mask of before comes back at once, or when a handler
     /// has been entered that ends the wait.
-    fn masked_by<T>(
+    pub(super) fn masked_by<T>(
         &mut self,
         mask: u64,
         bytes: u64,
