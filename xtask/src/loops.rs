@@ -76,6 +76,11 @@ const BOUNDED: &[(&str, usize, &str)] = &[
         "a turn for each process, of which there are so many at most; and a wait of two seconds",
     ),
     (
+        "domains/personalities/linux/src/sockets/rights.rs",
+        1,
+        "each turn drops a message or a descriptor in one, of as many as a user may have in messages",
+    ),
+    (
         "domains/personalities/linux/src/special/system.rs",
         2,
         DOMAINS,

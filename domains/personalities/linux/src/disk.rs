@@ -17,6 +17,7 @@ use crate::errno::{
     ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EROFS, ESTALE, EXDEV, Error,
 };
 use crate::pipes::NamedPipes;
+use crate::sockets::names::NamedSockets;
 use crate::walk::{self, Led};
 use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
@@ -45,6 +46,7 @@ pub struct Disk {
     pub name: &'static [u8],
     mount: Mount,
     pub pipes: NamedPipes,
+    pub sockets: NamedSockets,
     locks: Locks,
 }
 
@@ -117,6 +119,7 @@ impl Disk {
             // `rv6` may be the other one.
             mount: Mount::new("/disk", respawn).beside(),
             pipes: NamedPipes::default(),
+            sockets: NamedSockets::default(),
             locks: Locks::default(),
         }
     }

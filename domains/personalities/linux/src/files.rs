@@ -4,6 +4,7 @@ use crate::bells::Bell;
 use crate::disk::{Disk, Listing, OnDisk, SEEK_DATA, SEEK_HOLE};
 use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOSPC, ENOTDIR, ENXIO, EROFS, ESPIPE, Error};
 use crate::pipes::PipeEnd;
+use crate::sockets::Socket;
 use crate::special::system::Switch;
 use crate::stream::Stream;
 use crate::task::Task;
@@ -40,6 +41,7 @@ pub enum Open {
     Directory(Directory),
     Spot(Spot),
     Pipe(PipeEnd),
+    Socket(Socket),
 }
 
 /// An open directory.
@@ -110,6 +112,7 @@ impl Open {
             Open::Directory(Directory { is_place: true, .. }) | Open::Spot(_) => Err(EBADF),
             Open::Directory(_) => Err(EISDIR),
             Open::Pipe(end) => end.read(task, to),
+            Open::Socket(_) => Err(EINVAL),
         }
     }
 
@@ -127,6 +130,7 @@ impl Open {
             Open::File(..) | Open::Text(..) | Open::Directory(_) | Open::Spot(_) => Err(EBADF),
             Open::Disk(_) => Err(EINVAL),
             Open::Pipe(end) => end.write(task, bytes),
+            Open::Socket(_) => Err(EINVAL),
         }
     }
 
@@ -135,6 +139,7 @@ impl Open {
     pub fn ready(&self, bell: &Bell) -> u64 {
         match self {
             Open::Pipe(end) => end.ready(bell),
+            Open::Socket(socket) => socket.ready(bell),
             Open::Console(stream) => stream.ready(bell),
             Open::Terminal(terminal) => terminal.ready(bell),
             _ => 5,
@@ -155,6 +160,9 @@ impl Open {
             Open::Spot(spot) => &spot.path,
             Open::Directory(_) => b"/",
             Open::Pipe(end) => return alloc::format!("pipe:[{}]", end.number()).into_bytes(),
+            Open::Socket(socket) => {
+                return alloc::format!("socket:[{}]", socket.number()).into_bytes();
+            }
             Open::File(..) | Open::Text(..) => b"/proc",
             Open::Switch(_) => b"/sys",
         };
@@ -257,6 +265,7 @@ impl Open {
             },
             Open::Spot(spot) => return spot.disk.attributes_of(&spot.seat),
             Open::Pipe(end) => return end.attributes(),
+            Open::Socket(socket) => return Ok(socket.attributes()),
         };
         Ok(Attributes::new(mode, size))
     }

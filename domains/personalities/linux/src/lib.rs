@@ -21,7 +21,7 @@
 //! | [`shortage`] | what is done when there is no memory for programs |
 //! | [`walk`], [`special`] | the tree of files, and paths; `/dev` and `/proc` |
 //! | [`files`], [`pipes`], [`disk`] | descriptors; pipes; the disk |
-//! | [`bells`] | who is told of changes |
+//! | [`bells`], [`sockets`] | who is told of changes; sockets of this machine |
 //! | [`terminal`], [`stream`] | the console; who reads it |
 //!
 //! Numbers, structures and how a program is loaded are in `lib/unix/linux`; address spaces, the
@@ -52,6 +52,7 @@ mod process;
 mod programs;
 mod shared;
 mod shortage;
+mod sockets;
 mod space;
 mod special;
 mod stream;

@@ -5,6 +5,7 @@ use crate::disk::Disk;
 use crate::errno::{EAGAIN, ENOMEM, Error};
 use crate::process::Process;
 use crate::shortage::Shortage;
+use crate::sockets::names::Names;
 use crate::special::system::Authority;
 use crate::table::{INIT, Table};
 use crate::task::Task;
@@ -54,6 +55,10 @@ pub struct System {
     pub ended: Condvar,
     /// What each user's programs have.
     pub users: Users,
+    /// Names of sockets that stand in no file system.
+    pub names_of_sockets: Names,
+    /// Held while sockets are sent over sockets.
+    pub passing: Mutex<()>,
     /// The next number of a process or thread.
     next: AtomicU32,
     /// Bytes of memory that the machine has; more than it has, if that is not granted.
@@ -98,6 +103,8 @@ impl System {
             ended: Condvar::new(),
             next: AtomicU32::new(INIT + 1),
             users: Users::new(told.map_or(LITTLE, |told| told.total)),
+            names_of_sockets: Names::default(),
+            passing: Mutex::new(()),
             began: time::wall().saturating_sub(time::now()),
         })
     }

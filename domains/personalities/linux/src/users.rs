@@ -1,5 +1,5 @@
 //! What a user's programs have altogether of what this domain has little of: threads, and memory in
-//! pipes. So one user's bomb stops at the user's limit, and not at the end of the domain.
+//! pipes and sockets. So one user's bomb stops at the user's limit, and not at the end of the domain.
 //!
 //! A process counts for its real user (`getrlimit(2)`, RLIMIT_NPROC), and with all its threads for
 //! another one when it becomes that.
@@ -46,6 +46,10 @@ pub struct User {
     all: Arc<AtomicU64>,
     pages: AtomicU64,
     most_pages: u64,
+    /// Bytes of sockets and of what is in them.
+    bytes: AtomicU64,
+    /// Descriptors that are in messages.
+    flying: AtomicU64,
 }
 
 /// Whose a process is, and how many of that user's tasks are the process'.
@@ -56,6 +60,18 @@ pub struct Counted(Arc<Owner>);
 
 /// Pages of a pipe of a user's, likewise.
 pub struct Pages {
+    user: Arc<User>,
+    count: u64,
+}
+
+/// Bytes of a user's, likewise.
+pub struct Held {
+    user: Arc<User>,
+    bytes: u64,
+}
+
+/// Descriptors of a user's that are in messages, likewise.
+pub struct Flying {
     user: Arc<User>,
     count: u64,
 }
@@ -89,6 +105,8 @@ impl Users {
             all: self.tasks.clone(),
             pages: AtomicU64::new(0),
             most_pages: self.most_pages,
+            bytes: AtomicU64::new(0),
+            flying: AtomicU64::new(0),
         });
         list.push(user.clone());
         Ok(user)
@@ -163,6 +181,30 @@ impl User {
         usual.or_else(little).ok_or(ENFILE)
     }
 
+    /// Takes so many bytes for sockets and the like, of as many as there are for pipes.
+    ///
+    /// # Errors
+    /// `ENFILE`: the user has too many already.
+    pub fn hold(self: &Arc<Self>, bytes: u64) -> Result<Held, Error> {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let held = Held {
+            user: self.clone(),
+            bytes,
+        };
+        let fits = before.saturating_add(bytes) <= self.most_pages * PAGE;
+        fits.then_some(held).ok_or(ENFILE)
+    }
+
+    /// Sends descriptors, of which at most `most` may be in messages.
+    pub fn send_rights(self: &Arc<Self>, count: u64, most: u64) -> Option<Flying> {
+        let before = self.flying.fetch_add(count, Ordering::Relaxed);
+        let flying = Flying {
+            user: self.clone(),
+            count,
+        };
+        (before + count <= most).then_some(flying)
+    }
+
     fn take(self: &Arc<Self>, count: u64, most: u64) -> Option<Pages> {
         let before = self.pages.fetch_add(count, Ordering::Relaxed);
         let pages = Pages {
@@ -177,6 +219,38 @@ impl Pages {
     /// How many bytes they are.
     pub fn bytes(&self) -> usize {
         (self.count * PAGE) as usize
+    }
+}
+
+impl Held {
+    /// Takes over what another one has, of the same user or not.
+    pub fn join(&mut self, more: &mut Held) {
+        if Arc::ptr_eq(&self.user, &more.user) {
+            self.bytes += core::mem::take(&mut more.bytes);
+        } else {
+            self.user.bytes.fetch_add(more.bytes, Ordering::Relaxed);
+            self.bytes += more.bytes;
+        }
+    }
+}
+
+impl Flying {
+    /// Takes over what another one has, as [`Held::join`].
+    pub fn join(&mut self, more: &mut Flying) {
+        self.user.flying.fetch_add(more.count, Ordering::Relaxed);
+        self.count += more.count;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.user.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Flying {
+    fn drop(&mut self) {
+        self.user.flying.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 

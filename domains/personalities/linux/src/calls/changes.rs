@@ -1,5 +1,6 @@
 //! What changes files and their names. All of that is on the disk.
 
+use super::paths::Path;
 use super::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, Result};
 use crate::disk::{self, Disk, DiskFile, Making};
 use crate::errno::{
@@ -16,6 +17,7 @@ use domain_rt::time;
 use interfaces::{FileKind, Renaming};
 use linux::cred::{EXECUTE, WRITE};
 use linux::files::{self, Attributes};
+use mounts::Seat;
 use vfs::walk::Tree;
 
 pub(super) const AT_REMOVEDIR: u64 = 0x200;
@@ -104,18 +106,23 @@ impl Task {
         }
     }
 
-    fn disk(&self) -> Result<&Arc<Disk>> {
+    pub(super) fn disk(&self) -> Result<&Arc<Disk>> {
         self.process.system.disk.as_ref().ok_or(EROFS)
     }
 
     /// Makes something under a name that leads to nothing.
     fn make(&self, (descriptor, path): (i32, u64), what: Making<'_>, mode: u16) -> Result<u64> {
         let path = self.path(descriptor, path)?;
+        self.make_at(&path, what, mode).map(|_| 0)
+    }
+
+    /// Makes something; what it is, held, unless somebody has removed it again.
+    fn make_at(&self, path: &Path, what: Making<'_>, mode: u16) -> Result<Option<Arc<Seat>>> {
         let kind = match what {
             Making::Directory => files::DIRECTORY,
             _ => files::REGULAR,
         };
-        self.named(&path, |view, led, _| {
+        self.named(path, |view, led, _| {
             if led.node.is_some() || led.name.is_empty() {
                 return Err(EEXIST);
             }
@@ -125,9 +132,19 @@ impl Task {
             let (directory, of) = self.within(view, led)?;
             let (user, group, mode) = view.cred.made(&of, kind, mode.into());
             let given = (user, group, mode as u16);
-            self.disk()?.make((directory, &led.name), what, given)?;
-            Ok(0)
+            self.disk()?.make((directory, &led.name), what, given)
         })
+    }
+
+    /// Makes the name of a socket; where it is, held.
+    ///
+    /// # Errors
+    /// Linux's.
+    pub fn make_socket(&self, path: &[u8]) -> Result<(Arc<Disk>, Arc<Seat>)> {
+        let path = self.path_of_text(path.to_vec(), AT_FDCWD)?;
+        let what = Making::Node(FileKind::Socket, 0);
+        let seat = self.make_at(&path, what, self.masked(0o777))?;
+        Ok((self.disk()?.clone(), seat.ok_or(ENOENT)?))
     }
 
     pub(super) fn make_directory(&self, descriptor: i32, path: u64, mode: u64) -> Result<u64> {

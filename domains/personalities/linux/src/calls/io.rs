@@ -16,7 +16,7 @@ use domain_rt::user::{UserBuf, UserSegment};
 /// `FS_IOC_GETVERSION`.
 const GET_VERSION: u64 = 0x8008_7601;
 /// The most bytes that one call moves, as on Linux.
-const MOST_MOVED: u64 = 0x7fff_f000;
+pub(super) const MOST_MOVED: u64 = 0x7fff_f000;
 /// The most bytes that are moved at once.
 pub(super) const MOST_BYTES: u64 = 256 << 10;
 
@@ -78,6 +78,9 @@ impl Task {
     /// Reads what does not lie on a disk to runs of the program's memory, as one: as many bytes as
     /// come without a wait, once some have.
     fn read_runs(&mut self, open: &Open, runs: &[UserSegment]) -> Result<u64> {
+        if let Open::Socket(socket) = open {
+            return self.receive_runs(socket, runs, 0).map(|count| count as u64);
+        }
         self.move_runs(runs, |task, done, buffer| {
             let count = open.read(task, buffer)?;
             let put = task.scatter(runs, done, &buffer[..count]);
@@ -90,6 +93,9 @@ impl Task {
 
     /// Writes runs of the program's memory to what does not lie on a disk, as one.
     fn write_runs(&mut self, open: &Open, runs: &[UserSegment]) -> Result<u64> {
+        if let Open::Socket(socket) = open {
+            return self.send_runs(socket, runs, 0);
+        }
         let written = self.move_runs(runs, |task, done, buffer| {
             task.gather(runs, done, buffer)?;
             open.write(task, buffer)
@@ -127,7 +133,7 @@ impl Task {
     }
 
     /// Puts bytes into runs of the program's memory, from byte `at` of the whole on.
-    fn scatter(&self, runs: &[UserSegment], at: u64, mut bytes: &[u8]) -> Result<()> {
+    pub(super) fn scatter(&self, runs: &[UserSegment], at: u64, mut bytes: &[u8]) -> Result<()> {
         let mut skipped = at;
         for run in runs {
             let room = run.length.saturating_sub(skipped);
@@ -142,7 +148,7 @@ impl Task {
     }
 
     /// Gets bytes from runs of the program's memory likewise.
-    fn gather(&self, runs: &[UserSegment], at: u64, mut bytes: &mut [u8]) -> Result<()> {
+    pub(super) fn gather(&self, runs: &[UserSegment], at: u64, mut bytes: &mut [u8]) -> Result<()> {
         let mut skipped = at;
         for run in runs {
             let room = run.length.saturating_sub(skipped);
@@ -217,7 +223,7 @@ impl Task {
     }
 
     /// The pieces that `readv` and its kin are given.
-    fn pieces(&self, pieces: u64, count: u64) -> Result<Vec<UserSegment>> {
+    pub(super) fn pieces(&self, pieces: u64, count: u64) -> Result<Vec<UserSegment>> {
         if count > UserBuf::MOST_SEGMENTS as u64 {
             return Err(EINVAL);
         }
@@ -391,6 +397,7 @@ impl Task {
     pub(super) fn device(&self, descriptor: u64, what: u64, at: u64) -> Result<u64> {
         match &*self.opened(descriptor)? {
             Open::Terminal(terminal) => terminal.control(self, what, at),
+            Open::Socket(socket) => self.control_socket(socket, what, at),
             open if what == GET_VERSION => self.put_generation(open, at),
             _ => Err(ENOTTY),
         }
@@ -407,6 +414,7 @@ impl Task {
             4 => {
                 match &*open {
                     Open::Pipe(end) => end.set_never_waits(value & O_NONBLOCK != 0),
+                    Open::Socket(socket) => socket.set_never_waits(value & O_NONBLOCK != 0),
                     Open::Disk(open) => {
                         let appends = value & opening::O_APPEND != 0;
                         open.appends.store(appends, Ordering::Relaxed);

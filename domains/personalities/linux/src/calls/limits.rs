@@ -79,7 +79,7 @@ impl Task {
     }
 
     /// How many descriptors the process may have.
-    pub(super) fn most_files(&self) -> usize {
+    pub fn most_files(&self) -> usize {
         let [soft, _] = self.process.limits.lock()[FILES];
         usize::try_from(soft).map_or(MOST_FILES, |most| most.min(MOST_FILES))
     }

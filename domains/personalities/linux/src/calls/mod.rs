@@ -6,17 +6,19 @@ mod io;
 mod life;
 pub mod limits;
 mod maps;
+mod messages;
 mod opening;
 mod paths;
 mod remap;
 mod signalling;
+mod sockets;
 mod syncing;
 mod times;
 mod volumes;
 mod waits;
 
 use crate::disk::Disk;
-use crate::errno::{EAFNOSUPPORT, EINTR, EINVAL, ENOSYS, Error, SIGSEGV};
+use crate::errno::{EINTR, EINVAL, ENOSYS, Error, SIGSEGV};
 use crate::memory;
 use crate::task::{After, Task};
 use changes::AT_REMOVEDIR;
@@ -120,8 +122,21 @@ impl Task {
             36 => self.timer(a[0], a[1]),
             37 => self.alarm(a[0]),
             38 => self.set_timer(a[0], a[1], a[2]),
-            // There is no network yet.
-            41 | 53 => Err(EAFNOSUPPORT),
+            41 => self.socket(a[0], a[1], a[2]),
+            42 => self.connect(a[0], a[1], a[2]),
+            43 => self.accept(a[0], a[1], a[2], 0),
+            44 => self.send_to(a),
+            45 => self.receive_from(a),
+            46 => self.send_message(a[0], a[1], a[2]),
+            47 => self.receive_message(a[0], a[1], a[2]),
+            48 => self.shut(a[0], a[1]),
+            49 => self.bind(a[0], a[1], a[2]),
+            50 => self.listen(a[0], a[1]),
+            51 => self.put_address_of(a[0], (a[1], a[2]), false),
+            52 => self.put_address_of(a[0], (a[1], a[2]), true),
+            53 => self.socket_pair(a[0], a[1], a[2], a[3]),
+            54 => self.set_option([a[0], a[1], a[2], a[3], a[4]]),
+            55 => self.put_option([a[0], a[1], a[2], a[3], a[4]]),
             73 => self.lock_file(a[0], a[1]),
             81 => self.change_directory_to(a[0]),
             97 => self.limit(0, a[0], 0, a[1]),
@@ -176,7 +191,9 @@ impl Task {
             229 => self.resolution(a[0], a[1]),
             270 => self.select_masked(a),
             271 => self.poll_masked([a[0], a[1], a[2], a[3], a[4]]),
+            299 => self.receive_messages([a[0], a[1], a[2], a[3], a[4]]),
             302 => self.limit(a[0], a[1], a[2], a[3]),
+            307 => self.send_messages([a[0], a[1], a[2], a[3]]),
             309 => self.processor(a[0], a[1]),
             436 => self.close_range(a[0], a[1], a[2]),
             32 => self.duplicate(a[0]),
@@ -277,6 +294,7 @@ impl Task {
             277 => self.sync_range(a[0], a[1], a[2], a[3]),
             280 => self.set_times(a[0] as i32, a[1], a[2], a[3]),
             285 => self.allocate(a[0], a[1], a[2], a[3]),
+            288 => self.accept(a[0], a[1], a[2], a[3]),
             292 => self.duplicate_to_other(a[0], a[1], a[2]),
             293 => self.pipe(a[0], a[1]),
             295 => self.read_pieces(a[0], (a[1], a[2]), Some(a[3])),

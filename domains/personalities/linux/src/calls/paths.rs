@@ -78,7 +78,11 @@ impl Task {
 
     /// A path in the program's memory.
     pub(super) fn path(&self, descriptor: i32, at: u64) -> Result<Path> {
-        let text = memory::read_text(&self.program.mm.space, at)?;
+        self.path_of_text(memory::read_text(&self.program.mm.space, at)?, descriptor)
+    }
+
+    /// What is meant by a descriptor and this path.
+    pub(super) fn path_of_text(&self, text: Vec<u8>, descriptor: i32) -> Result<Path> {
         match text.len() {
             0 => return Err(ENOENT),
             LONGEST.. => return Err(ENAMETOOLONG),
