@@ -28,6 +28,7 @@ mod limits;
 mod linux;
 mod linux_files;
 mod linux_mm;
+mod linux_sockets;
 mod linux_tasks;
 mod linux_scripts;
 mod linux_tools;
@@ -89,6 +90,7 @@ pub fn all() -> Vec<Case> {
         limits::CASES,
         linux::CASES,
         linux_files::CASES,
+        linux_sockets::CASES,
         linux_tasks::CASES,
         linux_mm::CASES,
         linux_tools::CASES,
