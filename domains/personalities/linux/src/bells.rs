@@ -1,7 +1,8 @@
-//! Who is told when something changes: threads that wait for it.
+//! Who is told when something changes: threads that wait for it, and sets (`epoll`) that it is in.
 //!
 //! Each is told once, and looks again then. Nobody is kept alive by waiting.
 
+use crate::epoll::Epoll;
 use crate::errno::{ENOMEM, Error};
 use crate::signals::Ears;
 use alloc::sync::{Arc, Weak};
@@ -25,6 +26,8 @@ pub const ALL: u64 = READS | WRITES | BROKEN | ENDED | HALF_ENDED;
 pub enum Bell {
     /// A thread.
     Task(Weak<Ears>),
+    /// A set, and which item of it.
+    Set(Weak<Epoll>, u64),
 }
 
 impl Bell {
@@ -36,15 +39,22 @@ impl Bell {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Bell::Task(one), Bell::Task(other)) => one.ptr_eq(other),
+            (Bell::Set(one, a), Bell::Set(other, b)) => a == b && one.ptr_eq(other),
+            _ => false,
         }
     }
 
-    /// Tells whoever it is.
-    fn ring(&self) {
+    /// Tells whoever it is that these events have happened.
+    fn ring(&self, events: u64) {
         match self {
             Bell::Task(ears) => {
                 if let Some(ears) = ears.upgrade() {
                     ears.ring();
+                }
+            }
+            Bell::Set(set, item) => {
+                if let Some(set) = set.upgrade() {
+                    set.touch(*item, events);
                 }
             }
         }
@@ -53,6 +63,7 @@ impl Bell {
     fn is_heard(&self) -> bool {
         match self {
             Bell::Task(ears) => ears.strong_count() > 0,
+            Bell::Set(set, _) => set.strong_count() > 0,
         }
     }
 }
@@ -66,7 +77,7 @@ pub struct Waiters {
 
 /// Those who are to be told, when nothing is locked.
 #[must_use]
-pub struct Rung([Vec<Bell>; 2]);
+pub struct Rung([Vec<Bell>; 2], u64);
 
 fn add(list: &mut Vec<Bell>, bell: &Bell) -> Result<(), Error> {
     if list.iter().any(|other| other.is(bell)) {
@@ -95,11 +106,13 @@ impl Waiters {
         Ok(())
     }
 
-    /// Notes somebody who has found these events where `wanted` can be, and waits for the others;
-    /// what there is.
+    /// Notes somebody who has found these events where `wanted` can be; whether that is no more
+    /// than there is. A thread that has found something does not wait; a set hears of what follows,
+    /// too.
     pub fn look(&mut self, bell: &Bell, wanted: u64, found: u64) -> u64 {
         let waits = match bell {
             Bell::Task(_) => wanted & !found,
+            Bell::Set(..) => wanted,
         };
         match self.add(bell, waits) {
             Ok(()) => found,
@@ -118,16 +131,21 @@ impl Waiters {
         if events & !READS != 0 {
             core::mem::swap(writers, &mut self.writers);
         }
-        Rung(taken)
+        Rung(taken, events)
     }
 }
 
 impl Rung {
+    /// Nobody.
+    pub fn nobody() -> Self {
+        Rung([Vec::new(), Vec::new()], 0)
+    }
+
     /// Tells them.
     pub fn ring(self) {
-        let Rung(lists) = self;
+        let Rung(lists, events) = self;
         for list in lists {
-            list.iter().for_each(|bell| bell.ring());
+            list.iter().for_each(|bell| bell.ring(events));
         }
     }
 }

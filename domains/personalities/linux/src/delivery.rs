@@ -14,8 +14,8 @@ const SA_NODEFER: u64 = 0x4000_0000;
 const SA_RESTART: u64 = 0x1000_0000;
 const SA_ONSTACK: u64 = 0x0800_0000;
 /// Calls that end at a handler whatever it says: `poll`, `select`, `pause`, `nanosleep`,
-/// `rt_sigsuspend`, `clock_nanosleep`, `pselect6`, `ppoll`.
-const NEVER_AGAIN: [u64; 8] = [7, 23, 34, 35, 130, 230, 270, 271];
+/// `rt_sigsuspend`, `clock_nanosleep`, `epoll_wait`, `pselect6`, `ppoll`, `epoll_pwait`.
+const NEVER_AGAIN: [u64; 10] = [7, 23, 34, 35, 130, 230, 232, 270, 271, 281];
 /// Flags that a handler begins without: trap, direction, resume.
 const CLEARED: u64 = 1 << 8 | 1 << 10 | 1 << 16;
 /// A signal by the kernel.

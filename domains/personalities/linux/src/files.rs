@@ -1,7 +1,9 @@
 //! What a process has open.
 
 use crate::bells::Bell;
+use crate::counters::EventCounter;
 use crate::disk::{Disk, Listing, OnDisk, SEEK_DATA, SEEK_HOLE};
+use crate::epoll::Epoll;
 use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOSPC, ENOTDIR, ENXIO, EROFS, ESPIPE, Error};
 use crate::pipes::PipeEnd;
 use crate::sockets::Socket;
@@ -42,6 +44,9 @@ pub enum Open {
     Spot(Spot),
     Pipe(PipeEnd),
     Socket(Socket),
+    /// What a program waits for.
+    Epoll(Arc<Epoll>),
+    Counter(EventCounter),
 }
 
 /// An open directory.
@@ -112,7 +117,8 @@ impl Open {
             Open::Directory(Directory { is_place: true, .. }) | Open::Spot(_) => Err(EBADF),
             Open::Directory(_) => Err(EISDIR),
             Open::Pipe(end) => end.read(task, to),
-            Open::Socket(_) => Err(EINVAL),
+            Open::Counter(counter) => counter.read(task, to),
+            Open::Socket(_) | Open::Epoll(_) => Err(EINVAL),
         }
     }
 
@@ -130,7 +136,8 @@ impl Open {
             Open::File(..) | Open::Text(..) | Open::Directory(_) | Open::Spot(_) => Err(EBADF),
             Open::Disk(_) => Err(EINVAL),
             Open::Pipe(end) => end.write(task, bytes),
-            Open::Socket(_) => Err(EINVAL),
+            Open::Counter(counter) => counter.write(task, bytes),
+            Open::Socket(_) | Open::Epoll(_) => Err(EINVAL),
         }
     }
 
@@ -140,6 +147,8 @@ impl Open {
         match self {
             Open::Pipe(end) => end.ready(bell),
             Open::Socket(socket) => socket.ready(bell),
+            Open::Epoll(set) => set.ready(bell),
+            Open::Counter(counter) => counter.ready(bell),
             Open::Console(stream) => stream.ready(bell),
             Open::Terminal(terminal) => terminal.ready(bell),
             _ => 5,
@@ -163,6 +172,8 @@ impl Open {
             Open::Socket(socket) => {
                 return alloc::format!("socket:[{}]", socket.number()).into_bytes();
             }
+            Open::Epoll(_) => b"anon_inode:[eventpoll]",
+            Open::Counter(_) => b"anon_inode:[eventfd]",
             Open::File(..) | Open::Text(..) => b"/proc",
             Open::Switch(_) => b"/sys",
         };
@@ -174,7 +185,13 @@ impl Open {
         let (position, size) = match self {
             Open::File(file, position) => (position, file.size),
             Open::Text(text, position) => (position, text.len() as u64),
-            Open::Nothing | Open::Zeros | Open::Full | Open::Random | Open::Switch(_) => {
+            Open::Nothing
+            | Open::Zeros
+            | Open::Full
+            | Open::Random
+            | Open::Switch(_)
+            | Open::Epoll(_)
+            | Open::Counter(_) => {
                 return Ok(0);
             }
             Open::Disk(file) => return file.seek(offset, from),
@@ -266,6 +283,7 @@ impl Open {
             Open::Spot(spot) => return spot.disk.attributes_of(&spot.seat),
             Open::Pipe(end) => return end.attributes(),
             Open::Socket(socket) => return Ok(socket.attributes()),
+            Open::Epoll(_) | Open::Counter(_) => (0o600, 0),
         };
         Ok(Attributes::new(mode, size))
     }

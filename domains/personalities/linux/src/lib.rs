@@ -21,7 +21,8 @@
 //! | [`shortage`] | what is done when there is no memory for programs |
 //! | [`walk`], [`special`] | the tree of files, and paths; `/dev` and `/proc` |
 //! | [`files`], [`pipes`], [`disk`] | descriptors; pipes; the disk |
-//! | [`bells`], [`sockets`] | who is told of changes; sockets of this machine |
+//! | [`sockets`], [`counters`] | sockets of this machine; counters that one waits at |
+//! | [`bells`], [`epoll`] | who is told of changes: threads, and sets of what one waits for |
 //! | [`terminal`], [`stream`] | the console; who reads it |
 //!
 //! Numbers, structures and how a program is loaded are in `lib/unix/linux`; address spaces, the
@@ -39,8 +40,10 @@ mod alarms;
 mod bells;
 mod calls;
 mod children;
+mod counters;
 mod delivery;
 mod disk;
+mod epoll;
 mod files;
 mod futex;
 mod jobs;

@@ -2,6 +2,7 @@
 
 use crate::alarms::Alarms;
 use crate::disk::Disk;
+use crate::epoll::Sets;
 use crate::errno::{EAGAIN, ENOMEM, Error};
 use crate::process::Process;
 use crate::shortage::Shortage;
@@ -59,6 +60,8 @@ pub struct System {
     pub names_of_sockets: Names,
     /// Held while sockets are sent over sockets.
     pub passing: Mutex<()>,
+    /// What programs wait for.
+    pub sets: Arc<Sets>,
     /// The next number of a process or thread.
     next: AtomicU32,
     /// Bytes of memory that the machine has; more than it has, if that is not granted.
@@ -105,6 +108,7 @@ impl System {
             users: Users::new(told.map_or(LITTLE, |told| told.total)),
             names_of_sockets: Names::default(),
             passing: Mutex::new(()),
+            sets: Arc::default(),
             began: time::wall().saturating_sub(time::now()),
         })
     }

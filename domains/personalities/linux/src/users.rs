@@ -46,7 +46,7 @@ pub struct User {
     all: Arc<AtomicU64>,
     pages: AtomicU64,
     most_pages: u64,
-    /// Bytes of sockets and of what is in them.
+    /// Bytes of sockets and of what is in them, and of sets that programs wait at.
     bytes: AtomicU64,
     /// Descriptors that are in messages.
     flying: AtomicU64,

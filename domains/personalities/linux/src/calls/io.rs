@@ -415,6 +415,7 @@ impl Task {
                 match &*open {
                     Open::Pipe(end) => end.set_never_waits(value & O_NONBLOCK != 0),
                     Open::Socket(socket) => socket.set_never_waits(value & O_NONBLOCK != 0),
+                    Open::Counter(counter) => counter.set_never_waits(value & O_NONBLOCK != 0),
                     Open::Disk(open) => {
                         let appends = value & opening::O_APPEND != 0;
                         open.appends.store(appends, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! The system calls (`asm/unistd_64.h`; their arguments as `man 2` has them), by subject.
 
 mod changes;
+mod epolls;
 mod identity;
 mod io;
 mod life;
@@ -264,10 +265,13 @@ impl Task {
                 self.clear_at = a[0];
                 Ok(self.id.into())
             }
+            213 => self.make_set(a[0] as i32, 0),
             217 => self.entries(a[0], a[1], a[2]),
             221 => self.advise_file(a[0], a[1], a[2], a[3]),
             228 => self.clock(a[0], a[1]),
             230 => self.sleep(a[0], a[1], a[2], a[3]),
+            232 => self.wait_for_set(a, None),
+            233 => self.change_set([a[0], a[1], a[2], a[3]]),
             234 => self.signal(a[2], |task, signal| {
                 task.kill_thread(Some(a[0] as u32), a[1] as u32, signal)
             }),
@@ -294,7 +298,11 @@ impl Task {
             277 => self.sync_range(a[0], a[1], a[2], a[3]),
             280 => self.set_times(a[0] as i32, a[1], a[2], a[3]),
             285 => self.allocate(a[0], a[1], a[2], a[3]),
+            281 => self.wait_for_set(a, Some(a[4])),
+            284 => self.counter(a[0], 0),
             288 => self.accept(a[0], a[1], a[2], a[3]),
+            290 => self.counter(a[0], a[1]),
+            291 => self.make_set(1, a[0]),
             292 => self.duplicate_to_other(a[0], a[1], a[2]),
             293 => self.pipe(a[0], a[1]),
             295 => self.read_pieces(a[0], (a[1], a[2]), Some(a[3])),

@@ -139,6 +139,7 @@ pub(super) fn flags_of(open: &Open) -> u64 {
             mode_of(reads, writes) | if end.never_waits() { O_NONBLOCK } else { 0 }
         }
         Open::Socket(socket) if socket.never_waits() => O_RDWR | O_NONBLOCK,
+        Open::Counter(counter) if counter.never_waits() => O_RDWR | O_NONBLOCK,
         Open::Directory(directory) if directory.is_place => O_PATH | O_DIRECTORY,
         Open::Spot(_) => O_PATH,
         Open::Directory(_) => O_DIRECTORY,
@@ -288,8 +289,8 @@ impl Task {
             Open::File(file, _) => Arc::new(Open::File(*file, AtomicU64::new(0))),
             Open::Text(text, _) => Arc::new(Open::Text(text.clone(), AtomicU64::new(0))),
             Open::Pipe(end) => Arc::new(Open::Pipe(end.open_again(self, wish.ends())?)),
-            // It has no name to be opened by.
-            Open::Socket(_) => return Err(ENXIO),
+            // They have no name to be opened by.
+            Open::Socket(_) | Open::Epoll(_) | Open::Counter(_) => return Err(ENXIO),
             _ => open.clone(),
         })
     }
