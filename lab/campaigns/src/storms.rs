@@ -129,7 +129,8 @@ const KINDS: [(&str, &[&str]); 4] = [
 /// If the campaign cannot be carried out.
 pub fn storms(project: &Project, options: &Options) -> Result<i32> {
     if options.linux {
-        let updates = "domains cannot be replaced from Debian's shell yet: --strike update goes without --linux";
+        let updates =
+            "with --linux domains are struck by crashes alone: --strike update goes without it";
         let is_time = options.every.is_finite() && options.every > 0.0;
         if options.strike == Strike::Update || !is_time {
             let text = if is_time {

@@ -18,6 +18,7 @@ pub(super) const CASES: &[Case] = &[
     case("linux-tools-run-begins-with-bash", run),
     case("linux-tools-refuse-disks-without-a-shell", refused),
     case("linux-tools-strike-and-tell-how-long", strikes),
+    case("linux-tools-replace-what-serves", updates),
     case("linux-tools-are-there-by-grant", grants),
     case("linux-tools-demo-shows-crashes", demo),
     case("linux-tools-image-boots-by-its-script", image),
@@ -97,22 +98,57 @@ fn strikes(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
+/// The file system, the file service and the disk's driver are replaced under programs that read;
+/// what cannot be is refused, as is whoever is not root.
+const UPDATES: &str = "cd /sys/kernel/trefoil; find /usr/bin /usr/lib -type f | sort | xargs md5sum >/tmp/before; \
+    (find /usr/bin /usr/lib -type f | sort | xargs md5sum | cmp - /tmp/before && echo the same) & \
+    for name in ext2 files virtio-blk; do trefoil update $name | sed 's/instance.*/served/'; done; \
+    cp updates/ext2-2 /tmp/image && trefoil update ext2 /tmp/image | sed 's/instance.*/served/'; wait; \
+    for name in nobody linux; do trefoil update $name updates/ext2-2 2>&1; done; \
+    for file in /bin/true updates/vfs-shadow-2 nothing; do trefoil update ext2 $file 2>&1 >/dev/null | \
+    sed 's/replaced: ..*/replaced: why/'; done; trefoil update nobody 2>&1; echo $?; trefoil update; echo $?; \
+    setpriv --reuid=1000 --regid=1000 --clear-groups sh -c 'echo ext2 3 >update' 3</tmp/image || echo no; \
+    printf 'ext2 77' >update || echo no; printf ext2 >update || echo no; \
+    trefoil domains | grep -c '\\(ext2\\|vfs\\|virtio-blk\\) .*running'";
+
+const REPLACED: &str = "ext2: updated to image ext2-2, served\n\
+    vfs: updated to image vfs-shadow-2, served\n\
+    virtio-blk: updated to image virtio-blk-2, served\n\
+    ext2: updated to image ext2-2, served\nthe same\n\
+    trefoil: nobody is not replaced: there is no such domain\n\
+    trefoil: linux is not replaced: no shadow stands in front of it\n\
+    trefoil: ext2 is not replaced: why\ntrefoil: ext2 is not replaced: why\n\
+    trefoil: nothing cannot be read\n\
+    trefoil: no image for nobody came with the system; name a file\n1\n2\nno\nno\nno\n3\n";
+
+fn updates(bench: &Bench<'_>) -> Result<()> {
+    let disk = debian_disk(bench)?;
+    let answer = bench.exec_on(machine(bench, &disk)?, UPDATES)?;
+    answer.status(0)?.prints(REPLACED)?;
+    bench.expect_clean(&disk)
+}
+
 /// A manifest that grants nothing of this.
 fn grants(bench: &Bench<'_>) -> Result<()> {
     let disk = debian_disk(bench)?;
     let mut manifest = manifest(bench)?;
-    for grant in ["monitor", "control", "power"] {
-        let line = format!("    {grant} = \"kernel.{grant}\",\n");
+    for (grant, source) in [
+        ("monitor", "kernel.monitor"),
+        ("control", "kernel.control"),
+        ("updater", "init.updater"),
+        ("power", "kernel.power"),
+    ] {
+        let line = format!("    {grant} = \"{source}\",\n");
         ensure!(manifest.contains(&line), "no {line:?}");
         manifest = manifest.replace(&line, "");
     }
-    let line = "ls /sys/kernel/trefoil; trefoil crash ext2 2>&1; trefoil log 2>&1; \
+    let line = "ls /sys/kernel/trefoil; trefoil crash ext2 2>&1; trefoil log 2>&1; trefoil update ext2 2>&1; \
         (echo ext2 >/sys/kernel/trefoil/strike) 2>/dev/null || echo no; dmesg >/dev/null 2>&1 || echo none";
     let none = "trefoil: the manifest of this system does not grant that\n";
     let answer = bench.exec_on(machine_by(bench, &disk, &manifest)?, line)?;
     answer
         .status(0)?
-        .prints(&format!("{none}{none}no\nnone\n"))?;
+        .prints(&format!("{none}{none}{none}no\nnone\n"))?;
     Ok(())
 }
 

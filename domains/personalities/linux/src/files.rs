@@ -130,7 +130,7 @@ impl Open {
             Open::Nothing | Open::Zeros | Open::Random => Ok(bytes.len()),
             Open::Full => Err(ENOSPC),
             Open::Switch(switch) => {
-                switch.write(&task.process.system, bytes)?;
+                switch.write(task, bytes)?;
                 Ok(bytes.len())
             }
             Open::File(..) | Open::Text(..) | Open::Directory(_) | Open::Spot(_) => Err(EBADF),

@@ -77,6 +77,7 @@ use guests::{handlers, signals};
 use interfaces::{
     AddressSpaces, Archive, Console, DomainControl, Errno, ExitStatus, FsError, Handle,
     MemoryObjects, Monitor, Personality, Power, RVec, Random, Respawn, RpcError, RpcResult,
+    Updater,
 };
 use linux::cred::Cred;
 use linux::errno;
@@ -105,6 +106,7 @@ pub fn start(
     errors: Option<Handle<dyn Console>>,
     monitor: Option<Handle<dyn Monitor>>,
     control: Option<Handle<dyn DomainControl>>,
+    updater: Option<Handle<dyn Updater>>,
     power: Option<Handle<dyn Power>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn Personality>> {
@@ -141,6 +143,7 @@ pub fn start(
     let authority = Authority {
         monitor,
         control,
+        updater,
         power,
     };
     let system = Arc::new(System::new(

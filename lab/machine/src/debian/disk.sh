@@ -163,13 +163,16 @@ have_program() {
 }
 have_program usr/bin/trefoil <<'PROGRAM'
 #!/bin/sh
-# Looks at the parts of the system, and strikes them. The files that it uses are there where the
-# manifest grants the personality `monitor` and `control`, and root alone may write to them.
+# Looks at the parts of the system, strikes and replaces them. The files that it uses are there
+# where the manifest grants the personality `monitor`, `control` and `updater`, and root alone may
+# write to them.
 system=/sys/kernel/trefoil
 usage() {
     cat <<'TEXT'
 usage: trefoil domains              list the domains
        trefoil crash NAME...        have domains crash, and say how long each was away
+       trefoil update NAME [FILE]   replace a domain, while it is used, by the image in FILE, or
+                                    by the one of /sys/kernel/trefoil/updates that is for it
        trefoil calls                who called whom, how often and for how long
        trefoil calls on|timed|off|reset
                                     count calls from now on, time each of them, stop, begin anew
@@ -242,6 +245,41 @@ crash() {
     done
     echo "$told"
 }
+# replaced SINCE NAME: what the log says of an update after SINCE.
+replaced() {
+    awk -v since="$1" -v name="$2" '
+        {
+            time = $0
+            sub(/^\[ */, "", time)
+            rest = $0
+            sub(/^\[[^]]*\] [^:]*: /, "", rest)
+            if (time + 0 > since && (index(rest, name ": updated to image ") == 1 ||
+                index(rest, name ": not updated to image ") == 1 ||
+                index(rest, name " is not replaced: ") == 1))
+                line = rest
+        }
+        END { print line }' $system/log
+}
+update() {
+    has update
+    name=$1
+    [ "$name" != files ] || name=vfs
+    file=${2-}
+    if [ -z "$file" ]; then
+        for file in $system/updates/$name-2 $system/updates/$name-shadow-2; do
+            [ ! -e "$file" ] || break
+        done
+        [ -e "$file" ] || wrong "no image for $name came with the system; name a file"
+    fi
+    [ -r "$file" ] && [ -f "$file" ] || wrong "$file cannot be read"
+    since=$(last)
+    status=0
+    # The domain, and the descriptor of the image.
+    env printf '%s 3' "$name" 3<"$file" 2>/dev/null >$system/update || status=1
+    told=$(replaced "$since" "$name")
+    [ $status = 0 ] || wrong "${told:-$name is not replaced}"
+    echo "$told"
+}
 command=${1-}
 [ $# = 0 ] || shift
 case $command in
@@ -263,6 +301,13 @@ crash)
         exit 2
     fi
     crash "$@"
+    ;;
+update)
+    if [ $# != 1 ] && [ $# != 2 ]; then
+        usage >&2
+        exit 2
+    fi
+    update "$@"
     ;;
 '' | -h | --help | help) usage ;;
 *)

@@ -47,7 +47,7 @@ impl Task {
     }
 
     /// What a descriptor leads to.
-    pub(super) fn opened(&self, descriptor: u64) -> Result<Arc<Open>> {
+    pub fn opened(&self, descriptor: u64) -> Result<Arc<Open>> {
         let files = self.files.lock();
         let slot = files.get(descriptor as usize).and_then(Option::as_ref);
         slot.map(|(open, _)| open.clone()).ok_or(EBADF)
