@@ -8,10 +8,10 @@ XTASK = cargo=$$(sh xtask/bootstrap.sh) && PATH="$$(dirname "$$cargo"):$$PATH" "
 run: ## boot to Debian's bash, in this terminal (ARGS=--rv6: to Trefoil's own shell; Ctrl-] x leaves)
 	@$(XTASK) run $(ARGS)
 
-test: ## all tests; the last line is "N passed, N failed"
+test: ## the tests; the last line is "N passed, N failed"
 	@$(XTASK) test $(ARGS)
 
-test-all: ## all tests, then all long campaigns; some hours
+test-all: ## all tests, the long ones too, then the campaigns; some hours
 	@$(XTASK) test --all $(ARGS)
 
 demo: ## crashes below Debian's programs, shown without typing

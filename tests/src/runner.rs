@@ -23,19 +23,26 @@ const PLACES: usize = 4;
 
 /// The word among the arguments that says that no test gets a second try.
 const ONCE: &str = "--once";
+/// The word that asks for the long tests, too.
+const ALL: &str = "--all";
 
 /// Runs the tests that `arguments` ask for; whether all passed.
 ///
 /// # Errors
 /// If no test has such a name, or the ground for the tests cannot be made.
 pub fn main(arguments: Vec<String>) -> Result<bool> {
-    let cases: Vec<Case> = cases::all();
+    let mut cases: Vec<Case> = cases::all();
     if arguments.iter().any(|argument| argument == "--list") {
         cases.iter().for_each(|case| println!("{}", case.name));
         return Ok(true);
     }
-    let (options, parts): (Vec<_>, Vec<_>) =
-        arguments.iter().partition(|argument| *argument == ONCE);
+    let (options, parts): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .partition(|argument| [ONCE, ALL].contains(&argument.as_str()));
+    let is_asked = |option: &str| options.iter().any(|given| *given == option);
+    if parts.is_empty() && !is_asked(ALL) {
+        cases::order::without_long(&mut cases);
+    }
     let is_chosen = |case: &&Case| parts.iter().all(|part| case.name.contains(part.as_str()));
     let chosen: Vec<&Case> = cases.iter().filter(is_chosen).collect();
     if chosen.is_empty() {
@@ -43,7 +50,7 @@ pub fn main(arguments: Vec<String>) -> Result<bool> {
     }
     let site = Site::prepare()?;
     let mut failed = side_by_side(&site, &chosen);
-    if options.is_empty() && second::are_due(failed.iter().map(|failure| failure.why.as_str())) {
+    if !is_asked(ONCE) && second::are_due(failed.iter().map(|failure| failure.why.as_str())) {
         failed.retain(|failure| fails_again(&site, failure.case));
     }
     println!(

@@ -37,7 +37,7 @@ pub struct Options {
     /// Show the names of the tests of the whole system, and the groups
     #[arg(long)]
     pub list: bool,
-    /// All tests, then the long campaigns, some hours; with `--list`, show those
+    /// All tests, also the long ones, then the campaigns, some hours; with `--list`, show those
     #[arg(long, conflicts_with = "name")]
     pub all: bool,
     /// Do not try a failed test a second time, by itself (decision 0028)
@@ -84,13 +84,16 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
         expect_named(name, &system_names(project, &toolchain)?)?;
     }
     count.add(match name {
-        None => all_groups(project, &toolchain, once, &mut notes)?,
+        None => all_groups(project, &toolchain, options, &mut notes)?,
         Some(name) => one_group(project, &toolchain, name, once, &mut notes)?,
     });
     if !name.is_some_and(is_group) {
         build::build(project, None)?;
-        let once = once.then_some("--once");
-        let arguments: Vec<_> = name.into_iter().chain(once).collect();
+        let flags = [(once, "--once"), (options.all, "--all")];
+        let flags = flags
+            .into_iter()
+            .filter_map(|(is_set, flag)| is_set.then_some(flag));
+        let arguments: Vec<_> = name.into_iter().chain(flags).collect();
         count.add(system(project, &toolchain, &arguments, &mut notes)?);
     }
     if options.all {
@@ -120,7 +123,7 @@ fn one_group(
         return host(project, toolchain, package, notes);
     }
     if let Some((part, tables)) = tables(Some(name)) {
-        let first = inside::first(project, &tables, part, notes)?;
+        let first = inside::first(project, &tables, part, &inside::PROCESSORS, notes)?;
         let inside = inside::second(first, part, once, notes)?;
         return match !part.is_empty() && inside == Count::default() {
             true => Err(no_test(part)),
@@ -143,13 +146,17 @@ fn one_group(
 fn all_groups(
     project: &Project,
     toolchain: &Toolchain,
-    once: bool,
+    options: &Options,
     notes: &mut Notes,
 ) -> Result<Count> {
+    let processors = match options.all {
+        true => inside::PROCESSORS.to_vec(),
+        false => inside::drawn(project),
+    };
     let built = |notes: &mut Notes| {
         build::build_for_tests(project)?;
         lab::hosted::build(project)?;
-        let machine = |notes: &mut Notes| inside::first(project, &TABLES, "", notes);
+        let machine = |notes: &mut Notes| inside::first(project, &TABLES, "", &processors, notes);
         both(notes, machine, |notes| {
             let results = hosted(project, notes)?;
             // What comes next would be compiled while nothing else runs.
@@ -160,8 +167,8 @@ fn all_groups(
     };
     let (mut count, (in_machine, in_process)) =
         both(notes, |notes| host(project, toolchain, "", notes), built)?;
-    count.add(inside::second(in_machine, "", once, notes)?);
-    count.add(hosted_again(project, in_process, once, notes)?);
+    count.add(inside::second(in_machine, "", options.once, notes)?);
+    count.add(hosted_again(project, in_process, options.once, notes)?);
     Ok(count)
 }
 

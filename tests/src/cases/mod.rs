@@ -38,7 +38,7 @@ mod mapping;
 mod mounts;
 mod network;
 mod nvme;
-mod order;
+pub(crate) mod order;
 mod power;
 mod profile;
 mod pulled;

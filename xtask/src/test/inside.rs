@@ -1,6 +1,7 @@
 //! Tests inside the booted machine: the framework's own, and those of the isolation, which report
 //! in the kernel's log.
 
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use super::notes::Notes;
 use super::{Count, system_result};
 
 /// Numbers of processors that they run with.
-const PROCESSORS: [u32; 3] = [1, 2, 4];
+pub const PROCESSORS: [u32; 3] = [1, 2, 4];
 const LIMIT: Duration = Duration::from_secs(1200);
 
 /// A table of tests that runs inside the booted machine and reports in the kernel's log.
@@ -74,7 +75,23 @@ pub struct First {
     ran: Ran,
 }
 
-/// Runs such tables with several numbers of processors, or only the tests that have `part` in their
+/// The numbers of processors that do for whoever waits: one, and two or four, as the commit that is
+/// checked out has it. So a second try has the same, and both have their turns.
+pub fn drawn(project: &Project) -> Vec<u32> {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "HEAD"]).current_dir(&project.root);
+    // Without a history it is two.
+    let commit = tool::output(&mut git).unwrap_or_default();
+    vec![1, several(&commit)]
+}
+
+/// Two for half of all commits, four for the others.
+fn several(commit: &str) -> u32 {
+    let sum: u32 = commit.trim().bytes().map(u32::from).sum();
+    2 << (sum % 2)
+}
+
+/// Runs such tables with these numbers of processors, or only the tests that have `part` in their
 /// name, and notes what failed. Machines of one processor run side by side.
 ///
 /// # Errors
@@ -83,11 +100,12 @@ pub fn first(
     project: &Project,
     tables: &[&'static Inside],
     part: &str,
+    processors: &[u32],
     notes: &mut Notes,
 ) -> Result<Vec<First>> {
     let built = build::build_for_tests(project)?;
     let mut all = Vec::new();
-    for processors in PROCESSORS {
+    for &processors in processors {
         let at_once = if processors == 1 { tables.len() } else { 1 };
         for tables in tables.chunks(at_once.max(1)) {
             let names: Vec<_> = tables.iter().map(|tests| tests.name).collect();
@@ -266,6 +284,12 @@ fn log_results(text: &str, mark: &str) -> Ran {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_commit_draws_two_or_four_processors() {
+        assert_eq!(several(""), 2);
+        assert_eq!((several("a1\n"), several("a2\n")), (2, 4));
+    }
 
     #[test]
     fn a_log_that_breaks_off_has_no_summary() {
