@@ -76,6 +76,12 @@ const BOUNDED: &[(&str, usize, &str)] = &[
         "a turn for each process, of which there are so many at most; and a wait of two seconds",
     ),
     (
+        "domains/personalities/linux/src/sockets/inet/moving.rs",
+        1,
+        "each turn sends a byte at least of those that are left, and SIGKILL ends its wait",
+    ),
+    ("domains/personalities/linux/src/sockets/network.rs", 1, OWN),
+    (
         "domains/personalities/linux/src/sockets/rights.rs",
         1,
         "each turn drops a message or a descriptor in one, of as many as a user may have in messages",

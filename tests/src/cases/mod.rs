@@ -29,7 +29,6 @@ mod linux;
 mod linux_files;
 mod linux_mm;
 mod linux_scripts;
-mod linux_session;
 mod linux_sockets;
 mod linux_tasks;
 mod linux_tools;
@@ -37,6 +36,7 @@ mod manifests;
 mod mapping;
 mod mounts;
 mod network;
+mod network_linux;
 mod nvme;
 pub(crate) mod order;
 mod power;
@@ -108,6 +108,7 @@ pub fn all() -> Vec<Case> {
         pulled::CASES,
         mounts::CASES,
         network::CASES,
+        network_linux::CASES,
         faults::CASES,
         gdb::CASES,
         fuzz::CASES,

@@ -75,7 +75,7 @@ use files::Open;
 use guests::archive::Files as Archived;
 use guests::{handlers, signals};
 use interfaces::{
-    AddressSpaces, Archive, Console, DomainControl, Errno, ExitStatus, FsError, Handle,
+    AddressSpaces, Archive, Console, DomainControl, Errno, Events, ExitStatus, FsError, Handle,
     MemoryObjects, Monitor, Personality, Power, RVec, Random, Respawn, RpcError, RpcResult,
     Updater,
 };
@@ -84,6 +84,7 @@ use linux::errno;
 use parts::{Files, Fs};
 use process::{Process, Told};
 use programs::{Begun, Source, Wanted};
+use sockets::network::Network;
 use special::system::Authority;
 use stream::Stream;
 use system::System;
@@ -108,6 +109,8 @@ pub fn start(
     control: Option<Handle<dyn DomainControl>>,
     updater: Option<Handle<dyn Updater>>,
     power: Option<Handle<dyn Power>>,
+    net: Option<Handle<dyn Respawn>>,
+    events: Option<Handle<dyn Events>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn Personality>> {
     heap::reserve(heap::SERVICE)?;
@@ -140,6 +143,10 @@ pub fn start(
     let is_root = has(b"root");
     let name: &[u8] = if is_root { b"" } else { b"disk" };
     let disk = disk.map(|disk| Arc::new(Disk::new(name, disk)));
+    let network = match (net, events) {
+        (Some(net), Some(events)) => Some(Network::new(net, &events)?),
+        _ => None,
+    };
     let authority = Authority {
         monitor,
         control,
@@ -150,11 +157,14 @@ pub fn start(
         (spaces, objects),
         (files, disk),
         (random, authority),
-        terminal,
+        (terminal, network),
         has(b"missing"),
     )?);
     *system.own.lock() = Arc::downgrade(&system);
     alarms::attend(&system)?;
+    if let Some(network) = &system.network {
+        network.attend()?;
+    }
     if let Some(terminal) = &system.terminal {
         terminal.attend(&system)?;
     }

@@ -6,17 +6,20 @@
 //! | [`names`] | the names that those have |
 //! | [`connecting`], [`sending`] | how they get names and connections, and send |
 //! | [`rights`] | descriptors in messages, and what messages cost |
+//! | [`inet`], [`network`] | sockets of the network (`tcp(7)`), and the way to its stack |
 //!
 //! A further family is a further [`Backend`], which answers what is asked here.
 
 mod connecting;
+pub mod inet;
 pub mod local;
 pub mod names;
+pub mod network;
 pub mod rights;
 mod sending;
 
 use crate::bells::Bell;
-use crate::errno::{EAFNOSUPPORT, EPROTONOSUPPORT, Error};
+use crate::errno::{EAFNOSUPPORT, ENETDOWN, EOPNOTSUPP, EPROTONOSUPPORT, ESOCKTNOSUPPORT, Error};
 use crate::files::Open;
 use crate::task::Task;
 use crate::users::{Held, User};
@@ -25,10 +28,11 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use domain_rt::sync::Mutex;
 use domain_rt::time;
+use inet::Inet;
 use linux::files::{Attributes, SOCKET};
 use linux::socket::inbox::{How, Taken};
 use linux::socket::options::{self, Options, Value};
-use linux::socket::{AF_UNIX, Kind, MSG_DONTWAIT, Sender};
+use linux::socket::{AF_INET, AF_UNIX, Kind, MSG_DONTWAIT, NOBODY, Sender};
 use local::Local;
 use rights::{Paid, Right};
 
@@ -41,6 +45,7 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 /// How a family does what programs ask for.
 pub enum Backend {
     Local(Local),
+    Inet(Arc<Inet>),
 }
 
 /// A socket.
@@ -92,16 +97,19 @@ impl Socket {
     /// A socket as `socket` is asked for it.
     ///
     /// # Errors
-    /// `EAFNOSUPPORT`, `EPROTONOSUPPORT`: there is no such family or protocol. `ENFILE`.
-    pub fn of_family(
-        user: &Arc<User>,
-        family: u64,
-        kind: Kind,
-        protocol: u64,
-    ) -> Result<Self, Error> {
+    /// `EAFNOSUPPORT`, `ESOCKTNOSUPPORT`, `EPROTONOSUPPORT`: there is no such family, type or
+    /// protocol. `ENETDOWN`: there is no network. `ENFILE`.
+    pub fn of_family(task: &Task, family: u64, kind: Kind, protocol: u64) -> Result<Self, Error> {
+        let user = &task.process.owner.user();
         match u16::try_from(family).unwrap_or(0) {
             AF_UNIX if protocol as u32 > 1 => Err(EPROTONOSUPPORT),
             AF_UNIX => Self::new(user, kind, Backend::Local(Local::new(kind))),
+            AF_INET if kind != Kind::Stream => Err(ESOCKTNOSUPPORT),
+            AF_INET if !matches!(protocol, 0 | inet::TCP) => Err(EPROTONOSUPPORT),
+            AF_INET => {
+                let network = task.process.system.network.as_ref().ok_or(ENETDOWN)?;
+                Self::new(user, kind, Backend::Inet(Inet::new(network)))
+            }
             _ => Err(EAFNOSUPPORT),
         }
     }
@@ -132,6 +140,7 @@ impl Socket {
         options.set(option, bytes, is_root)?;
         match &self.backend {
             Backend::Local(local) => local.tell_senders(options.tells_sender()),
+            Backend::Inet(_) => {}
         }
         Ok(())
     }
@@ -141,18 +150,37 @@ impl Socket {
     /// # Errors
     /// `ENOPROTOOPT`: there is no such option.
     pub fn option(&self, option: u64) -> Result<Value, Error> {
-        match option {
-            options::SO_TYPE => Ok(Value::number(self.kind.number())),
-            options::SO_PROTOCOL => Ok(Value::number(0)),
-            option => match &self.backend {
-                Backend::Local(_) if option == options::SO_DOMAIN => {
-                    Ok(Value::number(AF_UNIX.into()))
-                }
-                Backend::Local(local) => match local.option(option) {
-                    Some(value) => Ok(value),
-                    None => self.options.lock().get(option),
-                },
-            },
+        let own = match &self.backend {
+            _ if option == options::SO_TYPE => Some(Value::number(self.kind.number())),
+            Backend::Local(_) if option == options::SO_PROTOCOL => Some(Value::number(0)),
+            Backend::Local(_) if option == options::SO_DOMAIN => {
+                Some(Value::number(AF_UNIX.into()))
+            }
+            Backend::Local(local) => local.option(option),
+            Backend::Inet(inet) => inet.option(option),
+        };
+        own.map_or_else(|| self.options.lock().get(option), Ok)
+    }
+
+    /// An option of the protocols below, by their level.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`, `ENOPROTOOPT`: there is no such option.
+    pub fn deep_option(&self, level: u64, option: u64) -> Result<Value, Error> {
+        match &self.backend {
+            Backend::Local(_) => Err(EOPNOTSUPP),
+            Backend::Inet(inet) => inet.deep_option(level, option),
+        }
+    }
+
+    /// Sets such an option.
+    ///
+    /// # Errors
+    /// Likewise; `EINVAL`.
+    pub fn set_deep_option(&self, level: u64, option: u64, bytes: &[u8]) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Local(_) => Err(EOPNOTSUPP),
+            Backend::Inet(inet) => inet.set_deep_option(level, option, bytes),
         }
     }
 
@@ -183,6 +211,17 @@ impl Socket {
     ) -> Result<Taken<Right, Paid>, Error> {
         match &self.backend {
             Backend::Local(local) => local.receive(task, to, how, (least, patience)),
+            Backend::Inet(inet) => {
+                let count = inet.receive(task, to, how.looks, (least, patience))?;
+                Ok(Taken {
+                    count,
+                    whole: count,
+                    from: None,
+                    sender: NOBODY,
+                    rights: Vec::new(),
+                    charge: None,
+                })
+            }
         }
     }
 
@@ -190,6 +229,7 @@ impl Socket {
     pub fn give_back(&self, bytes: &[u8], taken: &mut Taken<Right, Paid>) {
         match &self.backend {
             Backend::Local(local) => local.give_back(bytes, taken),
+            Backend::Inet(inet) => inet.give_back(bytes),
         }
     }
 
@@ -206,6 +246,7 @@ impl Socket {
         let options = self.options();
         match &self.backend {
             Backend::Local(local) => local.send(task, message, &options, patience),
+            Backend::Inet(inet) => inet.send(task, message.bytes, patience),
         }
     }
 
@@ -216,6 +257,7 @@ impl Socket {
     pub fn bind(&self, task: &Task, address: &[u8]) -> Result<(), Error> {
         match &self.backend {
             Backend::Local(local) => local.bind(task, address),
+            Backend::Inet(inet) => inet.bind(task, address),
         }
     }
 
@@ -227,6 +269,7 @@ impl Socket {
         let patience = self.patience(0, false);
         match &self.backend {
             Backend::Local(local) => local.connect(task, address, patience),
+            Backend::Inet(inet) => inet.connect(task, address, patience),
         }
     }
 
@@ -237,6 +280,7 @@ impl Socket {
     pub fn listen(&self, task: &Task, backlog: u32) -> Result<(), Error> {
         match &self.backend {
             Backend::Local(local) => local.listen(task, backlog),
+            Backend::Inet(inet) => inet.listen(backlog),
         }
     }
 
@@ -246,23 +290,24 @@ impl Socket {
     /// Linux's.
     pub fn accept(&self, task: &Task) -> Result<Socket, Error> {
         let patience = self.patience(0, true);
-        match &self.backend {
+        // Nobody waits for what there is no room for.
+        let held = task.process.owner.user().hold(COST)?;
+        let backend = match &self.backend {
             Backend::Local(local) => {
-                let user = task.process.owner.user();
-                // Nobody waits for what there is no room for.
-                let held = user.hold(COST)?;
                 let local = local.accept(task, patience)?;
                 local.tell_senders(self.options().tells_sender());
-                Ok(Socket {
-                    kind: self.kind,
-                    number: NEXT.fetch_add(1, Ordering::Relaxed),
-                    never_waits: AtomicBool::new(false),
-                    options: Mutex::new(Options::default()),
-                    backend: Backend::Local(local),
-                    _held: held,
-                })
+                Backend::Local(local)
             }
-        }
+            Backend::Inet(inet) => Backend::Inet(inet.accept(task, patience)?),
+        };
+        Ok(Socket {
+            kind: self.kind,
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            never_waits: AtomicBool::new(false),
+            options: Mutex::new(Options::default()),
+            backend,
+            _held: held,
+        })
     }
 
     /// Ends one direction, or both.
@@ -272,6 +317,7 @@ impl Socket {
     pub fn shut(&self, receives: bool, sends: bool) -> Result<(), Error> {
         match &self.backend {
             Backend::Local(local) => local.shut(receives, sends),
+            Backend::Inet(inet) => inet.shut(receives, sends),
         }
     }
 
@@ -282,6 +328,7 @@ impl Socket {
     pub fn address(&self, of_peer: bool) -> Result<Vec<u8>, Error> {
         match &self.backend {
             Backend::Local(local) => local.address(of_peer),
+            Backend::Inet(inet) => inet.address(of_peer),
         }
     }
 
@@ -293,6 +340,7 @@ impl Socket {
     pub fn waiting(&self) -> Result<[usize; 2], Error> {
         match &self.backend {
             Backend::Local(local) => local.waiting(),
+            Backend::Inet(inet) => inet.waiting(),
         }
     }
 
@@ -301,6 +349,7 @@ impl Socket {
         let options = self.options();
         match &self.backend {
             Backend::Local(local) => local.ready(bell, &options),
+            Backend::Inet(inet) => inet.ready(bell),
         }
     }
 

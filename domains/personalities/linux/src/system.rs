@@ -7,6 +7,7 @@ use crate::errno::{EAGAIN, ENOMEM, Error};
 use crate::process::Process;
 use crate::shortage::Shortage;
 use crate::sockets::names::Names;
+use crate::sockets::network::Network;
 use crate::special::system::Authority;
 use crate::table::{INIT, Table};
 use crate::task::Task;
@@ -42,6 +43,8 @@ pub struct System {
     random: Handle<dyn Random>,
     pub workers: Arc<Workers<Task>>,
     pub terminal: Option<Arc<Terminal>>,
+    /// The way to the network, if there is one.
+    pub network: Option<Arc<Network>>,
     pub alarms: Alarms,
     pub waiters: Waiters,
     pub shortage: Shortage,
@@ -82,7 +85,7 @@ impl System {
         (spaces, objects): (Handle<dyn AddressSpaces>, Option<Handle<dyn MemoryObjects>>),
         (files, disk): (Files, Option<Arc<Disk>>),
         (random, authority): (Handle<dyn Random>, Authority),
-        terminal: Option<Arc<Terminal>>,
+        (terminal, network): (Option<Arc<Terminal>>, Option<Arc<Network>>),
         tells_missing: bool,
     ) -> RpcResult<Self> {
         let monitor = authority.monitor.as_ref();
@@ -96,6 +99,7 @@ impl System {
             random,
             workers: Arc::new(Workers::new()?),
             terminal,
+            network,
             alarms: Alarms::default(),
             waiters: Waiters::new()?,
             shortage: Shortage::default(),

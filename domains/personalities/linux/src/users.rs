@@ -1,5 +1,6 @@
 //! What a user's programs have altogether of what this domain has little of: threads, and memory in
-//! pipes and sockets. So one user's bomb stops at the user's limit, and not at the end of the domain.
+//! pipes and sockets. So one user's bomb stops at the user's limit, and not at the end of the
+//! domain.
 //!
 //! A process counts for its real user (`getrlimit(2)`, RLIMIT_NPROC), and with all its threads for
 //! another one when it becomes that.

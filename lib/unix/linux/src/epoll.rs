@@ -1,9 +1,9 @@
 //! Sets of what a program waits for (`epoll(7)`), without whoever waits.
 //!
-//! A file that changes *touches* its item, which then stands in the list of those that are to be
-//! looked at. Whoever asks what there is takes them out one by one, looks at the file, and *settles*
-//! what was found: an item by level goes to the end of the list again as long as there is
-//! something, one by edge only when it is touched.
+//! A file that changes *touches* its item, which then stands in the list of those that are to
+//! be looked at. Whoever asks what there is takes them out one by one, looks at the file, and
+//! *settles* what was found: an item by level goes to the end of the list again as long as
+//! there is something, one by edge only when it is touched.
 
 use crate::errno::{EEXIST, EINVAL, ELOOP, ENOENT, ENOMEM, Error};
 use alloc::collections::{BTreeMap, VecDeque};

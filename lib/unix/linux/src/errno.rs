@@ -69,8 +69,12 @@ pub const ENOBUFS: Error = Error(105);
 pub const EISCONN: Error = Error(106);
 pub const ENOTCONN: Error = Error(107);
 pub const ETOOMANYREFS: Error = Error(109);
+pub const ENETDOWN: Error = Error(100);
+pub const ENETUNREACH: Error = Error(101);
 pub const ETIMEDOUT: Error = Error(110);
 pub const ECONNREFUSED: Error = Error(111);
+pub const EALREADY: Error = Error(114);
+pub const EINPROGRESS: Error = Error(115);
 pub const ESTALE: Error = Error(116);
 
 pub const SIGHUP: u32 = 1;

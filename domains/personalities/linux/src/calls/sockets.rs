@@ -37,8 +37,7 @@ impl Task {
     /// `socket`.
     pub(super) fn socket(&mut self, family: u64, kind: u64, protocol: u64) -> Result<u64> {
         let (kind, flags) = Kind::of(kind & 0xffff_ffff)?;
-        let user = self.process.owner.user();
-        let socket = Socket::of_family(&user, family & 0xffff_ffff, kind, protocol)?;
+        let socket = Socket::of_family(self, family & 0xffff_ffff, kind, protocol)?;
         self.place_socket(socket, flags)
     }
 
@@ -166,13 +165,14 @@ impl Task {
     pub(super) fn set_option(&self, a: [u64; 5]) -> Result<u64> {
         let length = usize::try_from(a[4] as i32).map_err(|_| EINVAL)?;
         self.with_socket(a[0], |socket| {
-            if a[1] != u64::from(SOL_SOCKET) {
-                return Err(EOPNOTSUPP);
-            }
             let mut bytes = [0; MOST_OPTION];
             let bytes = &mut bytes[..length.min(MOST_OPTION)];
             memory::read(&self.program.mm.space, a[3], bytes)?;
-            socket.set_option(self, a[2], bytes).map(|()| 0)
+            match a[1] == u64::from(SOL_SOCKET) {
+                true => socket.set_option(self, a[2], bytes)?,
+                false => socket.set_deep_option(a[1], a[2], bytes)?,
+            }
+            Ok(0)
         })
     }
 
@@ -180,13 +180,13 @@ impl Task {
     pub(super) fn put_option(&self, a: [u64; 5]) -> Result<u64> {
         let space = &self.program.mm.space;
         self.with_socket(a[0], |socket| {
-            if a[1] != u64::from(SOL_SOCKET) {
-                return Err(EOPNOTSUPP);
-            }
             let mut room = [0; 4];
             memory::read(space, a[4], &mut room)?;
             let room = usize::try_from(i32::from_le_bytes(room)).map_err(|_| EINVAL)?;
-            let value = socket.option(a[2])?;
+            let value = match a[1] == u64::from(SOL_SOCKET) {
+                true => socket.option(a[2])?,
+                false => socket.deep_option(a[1], a[2])?,
+            };
             let bytes = value.bytes(room);
             memory::write(space, a[3], bytes)?;
             let length = bytes.len() as u32;

@@ -1,5 +1,5 @@
-//! Sending over sockets of this machine: what each message costs, what goes with it, and where it is
-//! put.
+//! Sending over sockets of this machine: what each message costs, what goes with it, and where it
+//! is put.
 
 use super::Patience;
 use super::local::{End, Local, Phase, real, wait};

@@ -1,3 +1,5 @@
+//! Sets of events: by level, by edge, once, and within each other.
+
 use super::*;
 use alloc::collections::BTreeSet;
 

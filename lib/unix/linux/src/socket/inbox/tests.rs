@@ -1,3 +1,5 @@
+//! What waits in a socket: streams, messages, marks, and what goes with them.
+
 use super::*;
 use alloc::rc::Rc;
 use alloc::vec;

@@ -1,3 +1,5 @@
+//! Headers and control messages from memory that may be anything.
+
 use super::*;
 use crate::fake::Fake;
 use crate::memory::{READ, WRITE};
