@@ -70,9 +70,10 @@ pub fn run(system: &Arc<System>) {
     shut_down(system, status);
 }
 
-/// Starts all domains. What does not start is said on the console, once for each cause.
+/// Starts all domains. What does not start is said on the console, once for each cause; where it
+/// begins with a device that a machine may lack, in the log alone.
 fn start_all(system: &Arc<System>) {
-    let mut down: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut down: Vec<(String, DomainIndex, Vec<&str>)> = Vec::new();
     let at_boot = |index: &&DomainIndex| system.manifest[**index].disk.is_none();
     for &index in system.order.iter().filter(at_boot) {
         let name = system.manifest[index].name.as_str();
@@ -80,16 +81,18 @@ fn start_all(system: &Arc<System>) {
             continue;
         };
         let cause = failure.text();
-        match down.iter_mut().find(|(known, _)| *known == cause) {
-            Some((_, names)) => names.push(name),
-            None => down.push((cause, Vec::from([name]))),
+        match down.iter_mut().find(|(known, ..)| *known == cause) {
+            Some((.., names)) => names.push(name),
+            None => down.push((cause, index, Vec::from([name]))),
         }
     }
-    for (cause, names) in down {
-        say(
-            system,
-            &format!("{cause} (not started: {})", names.join(", ")),
-        );
+    // Domains start behind those that they need, so the first one is that whose fault it is.
+    for (cause, first, names) in down {
+        let text = format!("{cause} (not started: {})", names.join(", "));
+        match system.manifest[first].is_optional {
+            true => log!("{text}"),
+            false => say(system, &text),
+        }
     }
 }
 

@@ -19,6 +19,7 @@
 //! pass = ["ro"]                    # words of the kernel's command line that are added to the options;
 //!                                  # "free-memory" adds how many bytes of memory are free
 //! dump = "host"                    # what it had when it dies goes to whoever runs the machine
+//! device = "optional"              # where there is none, only the log says that it is not started
 //! limits = { pages = 4096, shared_pages = 1024, threads = 8, calls = 100, call_ms = 500, restarts = 5, window_s = 10 }
 //!
 //! [disk.vda]

@@ -74,6 +74,9 @@ pub struct Domain {
     pub limits: Limits,
     /// Whether whoever runs the machine gets a dump of what it had when it dies: `dump = "host"`.
     pub dump: bool,
+    /// Whether a machine may lack its device, so that only the log says that it is not started:
+    /// `device = "optional"`.
+    pub is_optional: bool,
     /// The disk on whose demand it is started; `None`: at boot.
     pub disk: Option<String>,
     /// The line of its header.
@@ -337,6 +340,7 @@ fn domain(name: &str, section: &Section) -> Result<Domain, Error> {
         pass: Vec::new(),
         limits: Limits::default(),
         dump: false,
+        is_optional: false,
         disk: None,
         line: section.line,
     };
@@ -348,11 +352,12 @@ fn domain(name: &str, section: &Section) -> Result<Domain, Error> {
             "pass" => domain.pass = strings(entry)?.to_vec(),
             "limits" => domain.limits = limits(table(entry)?)?,
             "dump" => domain.dump = dump(entry)?,
+            "device" => domain.is_optional = optional(entry)?,
             _ => {
                 return Err(unknown(
                     entry,
                     &format!("[domain.{name}]"),
-                    "image, grants, options, pass, limits, dump",
+                    "image, grants, options, pass, limits, dump, device",
                 ));
             }
         }
@@ -368,6 +373,17 @@ fn dump(entry: &Entry) -> Result<bool, Error> {
         other => Err(Error::new(
             entry.line,
             format!("a dump goes to the \"host\", and not to `{other}`"),
+        )),
+    }
+}
+
+/// Whether a machine may lack the device: that is all that can be said of it.
+fn optional(entry: &Entry) -> Result<bool, Error> {
+    match string(entry)? {
+        "optional" => Ok(true),
+        other => Err(Error::new(
+            entry.line,
+            format!("a device may be \"optional\", and not `{other}`"),
         )),
     }
 }

@@ -103,6 +103,8 @@ fn refuses_what_is_unknown_or_of_the_wrong_kind() {
         ),
         ("[domain.x]\ndump = true", 2, "expected a string"),
         ("[domain.x]\ndump = \"disk\"", 2, "and not to `disk`"),
+        ("[domain.x]\ndevice = true", 2, "expected a string"),
+        ("[domain.x]\ndevice = \"none\"", 2, "and not `none`"),
         ("[domain.x.limits]", 1, "stands before [domain.x]"),
         ("[domain.kernel]", 1, "not free"),
         ("[program.x]\nservice = [\"y\"]", 2, "it has services"),
