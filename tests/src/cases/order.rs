@@ -11,8 +11,10 @@ use super::Case;
 
 /// The long ones, longest first, so that none runs alone at the end. What the tests of attacks
 /// share is compiled by the first of them, while tests run that do not wait for it.
-const FIRST: [&str; 22] = [
+const FIRST: [&str; 24] = [
     "guide-new-domain-as-written",
+    "linux-scripts-print-what-debians-kernel-prints",
+    "linux-memory-is-short",
     "limits-100000-names-in-a-directory",
     "source-hole-25860-higher-ranked",
     "recovery-driver-that-loses-a-request",
