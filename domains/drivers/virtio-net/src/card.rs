@@ -5,6 +5,7 @@
 
 use crate::bring_up::Parts;
 use crate::lane::{LONGEST, Lane, SHORTEST};
+use alloc::sync::Arc;
 use domain_rt::sync::{Mutex, MutexGuard};
 use domain_rt::{log, time};
 use interfaces::{Batch, Handle, NetError, Packet, PciDevice, RRef, Raiser, Traffic};
@@ -33,8 +34,9 @@ pub struct Card {
     address: [u8; 6],
     common: Window,
     state: Mutex<State>,
-    /// Locked within the lock of the state, if both are.
-    raiser: Mutex<Option<Handle<dyn Raiser>>>,
+    /// Nothing is called, and nothing let go of, while it is locked, or the state: whoever made it
+    /// may call the device again.
+    raiser: Mutex<Option<Arc<Handle<dyn Raiser>>>>,
     _function: Handle<dyn PciDevice>,
 }
 
@@ -83,12 +85,12 @@ impl Card {
         }
         let mut state = self.working()?;
         if let Err(fault) = state.reclaim() {
-            return Err(self.broke(&mut state, &fault));
+            return Err(self.broke(state, &fault));
         }
         let is_stuck = state.send_all(packets, time::now());
         if is_stuck {
             log!("the device sends nothing");
-            return Err(self.give_up(&mut state));
+            return Err(self.give_up(state));
         }
         drop(state);
         batch.count = 0;
@@ -107,14 +109,14 @@ impl Card {
                 }
                 Ok(batch)
             }
-            Err(fault) => Err(self.broke(&mut state, &fault)),
+            Err(fault) => Err(self.broke(state, &fault)),
         }
     }
 
     /// See `Net::tell`.
     pub fn tell(&self, raiser: Handle<dyn Raiser>) -> Result<(), NetError> {
         let state = self.working()?;
-        let old = self.raiser.lock().replace(raiser);
+        let old = self.raiser.lock().replace(Arc::new(raiser));
         drop(state);
         drop(old);
         self.raise();
@@ -133,7 +135,7 @@ impl Card {
         // what was received before it came.
         if !any && !device::is_healthy(&self.common) {
             log!("the device asks for a reset");
-            self.give_up(&mut state);
+            self.give_up(state);
             return;
         }
         drop(state);
@@ -151,25 +153,26 @@ impl Card {
 
     /// Tells who wants to know that there may be packets.
     fn raise(&self) {
-        let raiser = self.raiser.lock();
-        if let Some(raiser) = &*raiser {
+        let raiser = self.raiser.lock().clone();
+        if let Some(raiser) = raiser {
             // It fails only if nobody listens.
             let _ = raiser.raise();
         }
     }
 
     /// The device breaks the rules.
-    fn broke(&self, state: &mut State, fault: &Fault) -> NetError {
+    fn broke(&self, state: MutexGuard<'_, State>, fault: &Fault) -> NetError {
         log!("the device breaks the rules: {fault}");
         self.give_up(state)
     }
 
     /// Stops the device. The event of who was told of packets ends.
-    fn give_up(&self, state: &mut State) -> NetError {
+    fn give_up(&self, mut state: MutexGuard<'_, State>) -> NetError {
         state.is_gone = true;
         if device::reset(&self.common, 1000, || ()).is_err() {
             log!("and it does not even finish a reset");
         }
+        drop(state);
         let raiser = self.raiser.lock().take();
         drop(raiser);
         NetError::Gone

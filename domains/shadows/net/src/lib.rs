@@ -76,9 +76,9 @@ impl Shadow {
 
     /// Tells the driver whom to tell of packets, if anybody wants to know.
     fn pass_on(&self, device: &Handle<dyn Net>) -> Result<(), NetError> {
-        let raiser = self.raiser.lock();
-        match &*raiser {
-            Some(raiser) => device.tell(raiser.duplicate()?),
+        let raiser = self.raiser.lock().as_ref().map(Handle::duplicate);
+        match raiser {
+            Some(raiser) => device.tell(raiser?),
             None => Ok(()),
         }
     }
@@ -133,9 +133,9 @@ impl Net for Shadow {
     }
 
     fn tell(&self, raiser: Handle<dyn Raiser>) -> Result<(), NetError> {
+        // What was told before is let go of behind the lock: that may call whoever made it.
+        let _old = self.raiser.lock().replace(raiser);
         let mut driver = self.driver.lock();
-        let old = self.raiser.lock().replace(raiser);
-        drop(old);
         let greet = |device: &Handle<dyn Net>| self.greet(device);
         driver.call(greet, |device| self.pass_on(device))
     }
