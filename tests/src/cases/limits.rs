@@ -253,7 +253,7 @@ fn job(bench: &Bench<'_>) -> Result<()> {
 fn caches(bench: &Bench<'_>) -> Result<()> {
     let disk = bench.disk()?;
     let mut machine = bench.machine_with(&disk);
-    machine.memory = "128M".into();
+    machine.memory = "144M".into();
     let free = "grep MemFree /proc/meminfo";
     let hold = format!("{STRAIN} hold 28 2 & ").repeat(3);
     let line = format!(
