@@ -182,6 +182,25 @@ pub struct Mount {
     patience: Patience,
 }
 
+impl Live {
+    /// What a call has answered, or that the service has died. With it end the loads of pages that
+    /// it has begun, so requests for them are refused; a thread of it that is not stopped yet may
+    /// hand that on as an error of the disk's, which it is not.
+    fn doubted<T>(&self, result: Result<T, FsError>) -> Result<T, FsError> {
+        let is_doubtful = matches!(
+            result,
+            Err(FsError::Device | FsError::Rpc(RpcError::Interrupted))
+        );
+        if !is_doubtful {
+            return result;
+        }
+        match self.fs.root() {
+            Err(error) if error.is_gone() => Err(error),
+            _ => result,
+        }
+    }
+}
+
 impl Mount {
     /// Nothing is started before the first use.
     pub fn new(name: &str, respawn: Handle<dyn Respawn>) -> Self {
@@ -357,7 +376,7 @@ impl Mount {
     ) -> Result<T, FsError> {
         let pass = self.enter()?;
         let live = self.live()?.ok_or(FsError::Down)?;
-        let result = work(&live);
+        let result = live.doubted(work(&live));
         drop(pass);
         self.settle_or_go_on(&live, result)
     }
