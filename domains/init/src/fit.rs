@@ -56,7 +56,7 @@ fn offers(old: &Prepared, new: &Prepared) -> Result<(), String> {
     Ok(())
 }
 
-/// The gates of all who call the domain `index`, and who attached each.
+/// The gates of all callers of the domain `index`, each with the domain that attached it.
 ///
 /// # Errors
 /// Who calls it past every gate.

@@ -30,8 +30,8 @@ const PATIENCE: u64 = 5_000_000_000;
 
 impl System {
     /// Has `work` done with the instance that serves the domain `index`, after starting one if
-    /// there is none. Whether that is dead is asked of the kernel. One that lives is replaced if
-    /// there is a `complaint` about it, as long as such are heard from who complains.
+    /// there is none. The kernel is asked whether that is dead. One that lives is replaced if there
+    /// is a `complaint` about it, as long as the complaining domain is heard.
     ///
     /// # Errors
     /// Why there is no instance.

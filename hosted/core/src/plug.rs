@@ -241,7 +241,7 @@ fn hand_over(from: &Life, to: &Life) -> Result<(), String> {
         .map_err(|error| format!("the successor does not take over: {error:?}"))
 }
 
-/// Who ends an instance whose call takes too long.
+/// A call that a thread watches, and the instance that is ended if it takes too long.
 struct Watch {
     block: Arc<ControlBlock>,
     deadline: u64,

@@ -246,7 +246,7 @@ static void *ends_later(void *word)
     return NULL;
 }
 
-/* Who waits privately is not woken by who does not say so. */
+/* A private waiter is not woken by a shared wake-up, nor the other way round. */
 static void private_or_not(void)
 {
     long *words = own(1);
@@ -278,7 +278,7 @@ static int becomes_another(void *with)
     return 9;
 }
 
-/* A lock whose owner has gone is told of to who waits for it. */
+/* Whoever waits for a robust lock learns that its owner has gone. */
 static void robust(const char *how, struct common *common, int (*work)(void *))
 {
     begin(common);

@@ -156,7 +156,7 @@ static void ends_and_errors(void) {
     close(ends[0]);
     SAY(read(ends[1], room, 8) == 0);
     close(ends[1]);
-    // Who closes with something unread resets.
+    // A close with something unread resets the connection.
     pair(ends);
     SAY(write(ends[1], "unread", 6) == 6);
     SAY(polled(ends[0], POLLIN, 5000) == POLLIN);

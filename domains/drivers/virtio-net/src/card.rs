@@ -1,7 +1,7 @@
 //! The device.
 //!
-//! Who receives until a batch is not full wants an interrupt for the next packet. It switches
-//! interrupts off again and has the receiver told, so that a flood raises one.
+//! A receiver that gets a batch that is not full wants an interrupt for the next packet. The
+//! interrupt switches interrupts off again and has the receiver told, so that a flood raises one.
 
 use crate::bring_up::Parts;
 use crate::lane::{LONGEST, Lane, SHORTEST};
@@ -166,7 +166,7 @@ impl Card {
         self.give_up(state)
     }
 
-    /// Stops the device. The event of who was told of packets ends.
+    /// Stops the device. The event that told of packets ends.
     fn give_up(&self, mut state: MutexGuard<'_, State>) -> NetError {
         state.is_gone = true;
         if device::reset(&self.common, 1000, || ()).is_err() {

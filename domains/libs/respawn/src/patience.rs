@@ -1,8 +1,8 @@
 //! How long one waits for the next instance of what has served, where it is refused.
 //!
 //! A start that is refused says nothing of whether the next one will be: what it needs may just be
-//! starting again itself. `init` answers with the refusal for a while, without a try. So who knows
-//! that the domain has worked before, and has callers that are not to notice a crash, asks again
+//! starting again itself. `init` answers with the refusal for a while, without a try. A client that
+//! knows that the domain has worked before, and whose callers are not to notice a crash, asks again
 //! for some time. When that is over, and nothing has served since, each call is told at once.
 
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -112,7 +112,7 @@ struct Door {
 }
 
 impl Door {
-    /// A handle to the socket, which is closed if there is none to be had.
+    /// A handle to the socket. Without memory for the handle the socket is closed.
     fn hand_out(
         stack: &Arc<Stack>,
         id: Id,

@@ -6,10 +6,10 @@
 //! | [`doors`] | sockets, which others call |
 //!
 //! One thread has the packets, timers and the echo service. It waits only for the event that the
-//! driver raises and the bell that those ring who have used a socket, with the next timer as the
-//! deadline. When the driver crashes, the packets
-//! that it had are lost as on a wire, and the next instance is asked for; connections notice a
-//! delay. There is no shadow between: it would know nothing that the stack does not.
+//! driver raises, and for the bell that calls to a socket ring, with the next timer as the
+//! deadline. When the driver crashes, the packets that it had are lost as on a wire, and the next
+//! instance is asked for; connections notice a delay. There is no shadow between: it would know
+//! nothing that the stack does not.
 #![no_std]
 #![forbid(unsafe_code)]
 

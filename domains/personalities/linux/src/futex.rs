@@ -2,8 +2,8 @@
 //! thread holds when it ends (`set_robust_list(2)`).
 //!
 //! A word in memory that processes share is known by what is mapped there, so that they meet at it
-//! whatever addresses they have for it; any other word by its memory and address. Who waits at
-//! which word is in [`crate::waiters`].
+//! whatever addresses they have for it; any other word by its memory and address. The list of
+//! waiters is in [`crate::waiters`].
 
 use crate::errno::{EAGAIN, EFAULT, EINTR, EINVAL, ENOSYS, ETIMEDOUT, Error};
 use crate::memory;

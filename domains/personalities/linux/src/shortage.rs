@@ -70,7 +70,7 @@ impl System {
         true
     }
 
-    /// Who has most, of those that are not about to end.
+    /// The process that has most, of those that are not about to end.
     fn largest(&self) -> Option<Victim> {
         let mut largest: Option<Victim> = None;
         self.each_process(|process| {

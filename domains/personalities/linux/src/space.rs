@@ -220,7 +220,7 @@ impl Space {
     /// Where something is put for which the program says no place, or `hint` if that is free.
     ///
     /// # Errors
-    /// `ENOMEM`: there is none.
+    /// `ENOMEM`: no hole is large enough.
     pub fn place(&self, hint: u64, bytes: u64) -> Result<u64, Error> {
         layout::place(&self.maps.lock(), hint, bytes)
     }
@@ -369,7 +369,7 @@ impl Space {
     /// Fills a page. Whoever calls it has the lock of `layout`.
     ///
     /// # Errors
-    /// `ENOMEM`. The page is none of a program's own.
+    /// `ENOMEM`. The page is not the program's own.
     pub fn fill_page(&self, at: u64, content: &[u8]) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             if self.poke(at, content) == content.len() {

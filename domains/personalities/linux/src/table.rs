@@ -124,7 +124,7 @@ impl Table {
         self.left(self.holds(entry), entry.group, id)
     }
 
-    /// Gives a child of `parent`'s, which has ended, to process 1. `None`: there is none any more.
+    /// Gives a child of `parent`'s, which has ended, to process 1. `None`: all are given away.
     /// What is forgotten of it, if it has ended itself; and the group that is orphaned by that and
     /// stopped.
     pub fn give_away(&mut self, parent: u32) -> Option<(Option<Entry>, Option<u32>)> {

@@ -1,4 +1,4 @@
-//! Who waits at which word of which memory.
+//! The threads that wait at words of memory.
 //!
 //! Whoever waits looks at the word with the row of its key locked; whoever wakes has changed the
 //! word before, and locks the row then: so none is missed.
@@ -54,7 +54,7 @@ impl Key {
 
 struct Waiter {
     key: Key,
-    /// It is woken by who has one of these bits.
+    /// A wake-up with one of these bits is for it.
     bits: u32,
     ears: Arc<Ears>,
 }

@@ -296,8 +296,8 @@ impl Sockets {
         ends.min()
     }
 
-    /// A place for one more. If there is none, one is taken from whom its owner has closed, and
-    /// which only waits for segments that come late.
+    /// A place for one more. Where all are taken, that of a socket goes that its owner has closed,
+    /// and which only waits for segments that come late.
     fn free(&mut self, set: &mut SocketSet<'static>) -> Result<usize, Refusal> {
         if let Some(number) = self.entries.iter().position(Option::is_none) {
             return Ok(number);

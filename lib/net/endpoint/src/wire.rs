@@ -182,7 +182,7 @@ fn packet(frame: &[u8]) -> Option<Ipv4Packet<&[u8]>> {
     Ipv4Packet::new_checked(frame.get(HEADER..).filter(|_| is_packet)?).ok()
 }
 
-/// Who asks or answers which host's question for a hardware address, if it is one.
+/// The sender and the target of a question for a hardware address, or of an answer, if it is one.
 fn asked(frame: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     let ethernet = EthernetFrame::new_checked(frame).ok()?;
     let is_question = ethernet.ethertype() == EthernetProtocol::Arp;

@@ -98,8 +98,8 @@ impl Window {
 /// The complaints of one domain about another that has not crashed, and how many of them are heard.
 ///
 /// An instance that lives may be of no more use, as a driver whose device was pulled out is, and
-/// only who calls it knows that. But who calls it may also be wrong, or mean harm. So a complaint
-/// is no crash: the domain never stays down for it, and who complains too often is not heard.
+/// only its callers know that. But a caller may also be wrong, or mean harm. So a complaint is no
+/// crash: the domain never stays down for it, and a domain that complains too often is not heard.
 #[derive(Clone, Debug)]
 pub struct Complaints {
     most: usize,

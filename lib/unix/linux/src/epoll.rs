@@ -165,7 +165,7 @@ impl<F: Clone> Set<F> {
     /// Changes what is wanted of an item, which is to be looked at.
     ///
     /// # Errors
-    /// `ENOENT`: there is none. `EINVAL`: flags that do not go together.
+    /// `ENOENT`: it is not in the set. `EINVAL`: flags that do not go together.
     pub fn change(&mut self, place: Place, wish: Wish) -> Result<(), Error> {
         let number = *self.numbers.get(&place).ok_or(ENOENT)?;
         let item = self.items.get_mut(&number).ok_or(ENOENT)?;
@@ -180,7 +180,7 @@ impl<F: Clone> Set<F> {
     /// Takes an item out; what is to be dropped of it.
     ///
     /// # Errors
-    /// `ENOENT`: there is none.
+    /// `ENOENT`: it is not in the set.
     pub fn remove(&mut self, place: Place) -> Result<F, Error> {
         let number = *self.numbers.get(&place).ok_or(ENOENT)?;
         self.forget(number).ok_or(ENOENT)

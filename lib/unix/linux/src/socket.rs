@@ -93,7 +93,7 @@ impl Kind {
     }
 }
 
-/// Who has sent something (`struct ucred`).
+/// The sender of something (`struct ucred`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sender {
     /// The process.

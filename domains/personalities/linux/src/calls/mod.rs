@@ -204,7 +204,7 @@ impl Task {
             186 => Ok(self.id.into()),
             56 => self.clone(Birth {
                 flags: a[0],
-                // A number that is no signal's is none.
+                // A number beyond the signals asks for no signal.
                 signal: Some(a[0] & 0xff).filter(|it| *it <= 64).unwrap_or(0),
                 stack: a[1],
                 parent_word: a[2],

@@ -156,7 +156,7 @@ impl Inet {
         Ok(line)
     }
 
-    /// The stack's socket, which is opened if there is none yet.
+    /// The stack's socket, which is opened at the first use.
     fn line<'a>(&self, state: &'a mut State) -> Result<&'a Line> {
         if state.line.is_none() {
             let at = state.at.unwrap_or(ANYWHERE);

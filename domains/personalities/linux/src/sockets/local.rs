@@ -109,7 +109,7 @@ impl State {
     }
 }
 
-/// Who a task is, to those whom it connects to.
+/// The identity of a task for the peer that it connects to: the effective user and group.
 pub fn effective(task: &Task) -> Sender {
     let cred = task.process.cred();
     Sender {
@@ -119,7 +119,7 @@ pub fn effective(task: &Task) -> Sender {
     }
 }
 
-/// Who a task is, to those who receive from it.
+/// The identity of a task for receivers of its messages: the real user and group.
 pub fn real(task: &Task) -> Sender {
     let cred = task.process.cred();
     Sender {

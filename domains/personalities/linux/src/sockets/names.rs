@@ -75,7 +75,7 @@ impl Names {
     /// The socket of a kind and a name.
     ///
     /// # Errors
-    /// `ECONNREFUSED`: there is none.
+    /// `ECONNREFUSED`: no socket has it.
     pub fn find(&self, kind: Kind, name: &[u8]) -> Result<Arc<End>, Error> {
         let key = (kind, name.to_vec());
         let bound = self.bound.lock();
@@ -87,7 +87,7 @@ impl NamedSockets {
     /// The socket of an inode.
     ///
     /// # Errors
-    /// `ECONNREFUSED`: there is none.
+    /// `ECONNREFUSED`: no socket has it.
     pub fn find(&self, inode: u64) -> Result<Arc<End>, Error> {
         let bound = self.0.lock();
         bound

@@ -28,7 +28,7 @@ const SHORTAGE: u64 = 10_000_000;
 pub struct Network {
     stack: Client<dyn Sockets>,
     word: Handle<dyn WaitWord>,
-    /// Who has the event of which tag.
+    /// Sockets by the tags of their events.
     sockets: Mutex<BTreeMap<u64, Weak<Inet>>>,
     next: AtomicU64,
 }

@@ -69,7 +69,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// Notes that `pages` of it may be mapped in `space` from now on, from page `at` of that on;
     /// the mapping's number, which no other has. There may be pages beyond its limit, which come
     /// when it grows. A sealed object notes nothing: it never takes a page away, and lets nobody
-    /// write. Who seals later finds the mappings that were noted.
+    /// write. A later seal finds the mappings that were noted.
     ///
     /// # Errors
     /// [`MemoryError::Beyond`]: no object has so many pages. No memory, or too many.

@@ -421,8 +421,8 @@ fn a_backlog_has_a_bound() {
     assert_eq!(end.accept(listener), Ok(None));
 }
 
-/// Who has looked, read or written knows what was there; what came after that is told once, also if
-/// all of it has happened between two turns.
+/// After a look, a read or a write the owner knows what was there; what came later is told once,
+/// also if all of it has happened between two turns.
 #[test]
 fn owners_are_told_of_what_they_have_not_seen() {
     let mut end = end("echo=7 address=10.0.0.2/24");
@@ -447,7 +447,7 @@ fn owners_are_told_of_what_they_have_not_seen() {
         let count = end.read(id, &mut room, false).expect("it is open");
         assert!(room[..count] == data[back..back + count]);
         (out, back) = (out + sent, back + count);
-        // Who can do nothing more is told when that has changed.
+        // A side that can do nothing more is told when that has changed.
         if sent == 0 && count == 0 && back < data.len() {
             let mut turns = 0;
             while told(&mut end) == 0 {
@@ -460,7 +460,7 @@ fn owners_are_told_of_what_they_have_not_seen() {
     assert_eq!((0..9).map(|_| told(&mut end)).sum::<usize>(), 0);
 }
 
-/// Who listens at one address is not reached at another one, and is in nobody's way there.
+/// A listener at one address is not reached at another one, and is in nobody's way there.
 #[test]
 fn a_listener_is_at_its_address_alone() {
     let mut end = end("address=10.0.0.2/24");

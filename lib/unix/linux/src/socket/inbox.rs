@@ -30,7 +30,7 @@ pub trait Charge {
 pub struct Letter<R, C> {
     /// The name of the socket that it comes from.
     pub from: Option<Arc<Name>>,
-    /// Who has sent it.
+    /// Its sender.
     pub sender: Sender,
     /// Descriptors.
     pub rights: Vec<R>,
